@@ -1,0 +1,54 @@
+// dcrl: finds the command, runs it, tells its error in one line and turns it into an exit status.
+#include "cli.h"
+
+#include "base/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct row {
+    const char *name;
+    cli_command *run;
+    const char *help;
+} row;
+
+static const row commands[] = {
+#define COMMAND(name, function, help) {#name, function, help},
+#include "commands.def"
+#undef COMMAND
+};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void help(void) {
+    puts("dcrl: offline goal-conditioned reinforcement learning over long horizons\n\n"
+         "usage: dcrl COMMAND [...]      dcrl COMMAND --help tells more\n");
+    for (size_t i = 0; i < COMMANDS; i++)
+        printf("  %-8s %s\n", commands[i].name, commands[i].help);
+}
+
+static dc_status unknown(const char *word) {
+    const char *names[COMMANDS];
+    for (size_t i = 0; i < COMMANDS; i++)
+        names[i] = commands[i].name;
+    const char *near = dc_nearest(word, names, COMMANDS);
+    if (near) return dc_fail(DC_USAGE, NULL, "unknown command (%s): did you mean '%s'?", word, near);
+    return dc_fail(DC_USAGE, "dcrl --help lists them", "unknown command (%s)", word);
+}
+
+static dc_status dispatch(int argc, char **argv) {
+    if (argc < 2) return dc_fail(DC_USAGE, "dcrl --help lists them", "a command is missing");
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+        return help(), DC_OK;
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (!strcmp(argv[1], commands[i].name)) return commands[i].run(argc - 2, argv + 2);
+    return unknown(argv[1]);
+}
+
+int main(int argc, char **argv) {
+    dc_status status = dispatch(argc, argv);
+    if (status == DC_OK && (fflush(stdout) != 0 || ferror(stdout)))
+        status = dc_fail(DC_IO, NULL, "standard output could not be written");
+    if (status == DC_OK) return 0;
+    fprintf(stderr, "dcrl: %s\n", dc_error());
+    return status == DC_USAGE ? 2 : 1;
+}

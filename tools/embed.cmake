@@ -1,0 +1,15 @@
+# Writes the preset files into one C array: cmake -DOUT=x.c -DIN="a.json b.json" -P embed.cmake
+set(text "// Made by tools/embed.cmake from configs/; do not edit.\n")
+set(table "")
+string(REPLACE "\"" "" IN "${IN}")
+separate_arguments(files UNIX_COMMAND "${IN}")
+foreach(file ${files})
+  get_filename_component(name ${file} NAME_WE)
+  file(READ ${file} hex HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
+  string(APPEND text "static const char ${name}_json[] = {${bytes} 0};\n")
+  string(APPEND table "    {\"${name}\", ${name}_json},\n")
+endforeach()
+string(APPEND text "#include \"train/presets.h\"\n"
+  "const dc_preset_file dc_preset_files[] = {\n${table}    {0, 0}};\n")
+file(WRITE ${OUT} "${text}")
