@@ -1,0 +1,40 @@
+// Data set: columns of rows and the table of trajectories over them. Comes from an OGBench file
+// (data/npz) or from an environment that makes its own (env/lock); goes to sample/ and gather.
+#ifndef DC_DATASET_H
+#define DC_DATASET_H
+
+#include "base/arena.h"
+#include "base/status.h"
+
+#include <stdint.h>
+
+typedef struct dc_column {
+    const char *name;    // "obs", "act", ...: the internal name
+    const float *values; // (rows, width)
+    int width;
+} dc_column;
+
+enum { DC_COLUMNS_MAX = 16 };
+
+typedef struct dc_dataset {
+    int64_t rows;
+    int column_count;
+    dc_column columns[DC_COLUMNS_MAX];
+    int64_t traj_count;
+    // First row of each trajectory, and the end: (traj_count + 1). Trajectory t has rows
+    // traj_start[t] ... traj_start[t + 1] - 1, at least 2 of them; its last row has no action of its own.
+    const int64_t *traj_start;
+    uint64_t hash; // of the content; recorded in a run's config
+    dc_arena arena; // owns everything above
+} dc_dataset;
+
+// Load an OGBench file: observations (N, ...), actions (N, ...), terminals (N).
+dc_status dc_dataset_load(dc_dataset *data, const char *path);
+// Free a loaded or made data set.
+void dc_dataset_fini(dc_dataset *data);
+// Column by internal name; NULL when there is none.
+const dc_column *dc_dataset_column(const dc_dataset *data, const char *name);
+// Content hash over columns and trajectory table (also for data sets that an environment made).
+uint64_t dc_dataset_hash(const dc_dataset *data);
+
+#endif

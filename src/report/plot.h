@@ -1,0 +1,27 @@
+// Line plots as self-contained SVG: one or more panels side by side, each with series, seed bands,
+// axes with round ticks and a legend. Numbers come from run folders; the picture goes to a file or page.
+#ifndef DC_PLOT_H
+#define DC_PLOT_H
+
+#include "base/text.h"
+
+#include <stdbool.h>
+
+typedef struct dc_series {
+    const char *name;
+    int count;
+    const double *x, *y;   // (count)
+    const double *lo, *hi; // (count) band around y; Nullable
+} dc_series;
+
+typedef struct dc_panel {
+    const char *title, *x_label, *y_label;
+    bool log_x, log_y; // log2 ticks on x, decades on y
+    const dc_series *series;
+    int count;
+} dc_panel;
+
+// Append an <svg> element of `count` panels. Values that are not finite (or not positive on a log axis) leave a gap.
+dc_status dc_plot_svg(dc_text *out, const dc_panel *panels, int count);
+
+#endif
