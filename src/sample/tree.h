@@ -58,7 +58,7 @@ DC_HD uint64_t dc_tree_nodes(uint64_t steps) {
 DC_HD dc_tree_name dc_tree_name_of(uint64_t steps, uint64_t t) {
     int depth = dc_tree_depth(steps);
     uint64_t whole = (uint64_t)1 << depth, half = whole >> 1;
-    uint64_t deepest = half ? 2 * (steps - half) : 0;
+    uint64_t deepest = half ? 2 * (steps - half) : 1; // one step: the root is the only leaf
     if (t < deepest) {
         dc_tree_name name = {(whole - steps + (t >> 1)) | ((t & 1) ? half : 0), depth};
         return name;
