@@ -1,0 +1,65 @@
+// Backend: where graphs run. One table of functions a backend; cpu/ is the reference. A run owns one
+// dc_device (memory, threads), and hands ops a dc_exec: the graph with its slabs.
+#ifndef DC_BACKEND_H
+#define DC_BACKEND_H
+
+#include "base/pool.h"
+#include "tensor/graph.h"
+
+// What an op sees of a tensor: (e, rows, cols) over memory.
+typedef struct dc_view {
+    dc_real *p;
+    int e, rows, cols;
+    int64_t step; // reals between ensemble members; 0 when one matrix serves all
+} dc_view;
+
+// The parameter slabs of a run, each (size); ema covers the leading ema_size only.
+typedef struct dc_slabs {
+    dc_real *live, *ema, *grad, *m, *v;
+    int64_t size, ema_size;
+} dc_slabs;
+
+typedef struct dc_exec {
+    const dc_graph *graph;
+    dc_real *temps; // (graph->temp_size): inputs, values, gradients
+    const dc_slabs *slabs;
+    dc_pool *pool; // Nullable
+} dc_exec;
+
+typedef void dc_op_fn(const dc_exec *x, const dc_node *n);
+
+typedef struct dc_adam {
+    double lr, beta1, beta2, eps; // usual constants
+    double tau;                   // EMA rate
+    int64_t step;                 // 1 for the first update
+} dc_adam;
+
+typedef struct dc_backend {
+    const char *name;
+    dc_op_fn *fwd[DC_OPS], *bwd[DC_OPS]; // NULL for inputs, params and views
+    // Sum of squares of the gradient slab; not finite if any entry is not.
+    double (*grad_norm2)(const dc_slabs *slabs, dc_pool *pool);
+    // EMA from the weights before the step, then Adam: one pass over the slabs.
+    void (*update)(const dc_slabs *slabs, const dc_adam *adam, dc_pool *pool);
+} dc_backend;
+
+extern const dc_backend dc_backend_cpu;
+
+// Value and gradient of a node, as views. The gradient covers rows [lo, hi) only.
+dc_view dc_value(const dc_exec *x, dc_ref r);
+dc_view dc_gradient(const dc_exec *x, dc_ref r);
+// Rows [lo, hi) of a view.
+dc_view dc_view_rows(dc_view v, int lo, int hi);
+// For backward of node n, row by row: input i's value and gradient at n's trained rows.
+dc_view dc_input_value(const dc_exec *x, const dc_node *n, int i);
+dc_view dc_input_gradient(const dc_exec *x, const dc_node *n, int i);
+// A node's own index.
+static inline dc_ref dc_self(const dc_exec *x, const dc_node *n) {
+    return (dc_ref)(n - x->graph->nodes);
+}
+// Does input i of node n want its gradient?
+bool dc_wants(const dc_exec *x, const dc_node *n, int i);
+// Must the gradient of input i be added to what is there?
+bool dc_adds(const dc_exec *x, const dc_node *n, int i);
+
+#endif

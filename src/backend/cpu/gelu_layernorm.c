@@ -1,0 +1,137 @@
+// gelu_layernorm: h = gelu(x), y = (h - mean) / sqrt(var + 1e-6) * scale + bias over each row. Forward
+// leaves mean and 1/std of every row; backward computes h again, which is cheaper than storing it.
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/fastmath.h"
+
+#include <string.h>
+
+enum { COLUMNS_MAX = 8192 }; // widest layer: a row of h fits on the stack
+
+typedef struct job {
+    dc_view x, scale, bias, y;
+    dc_view dx, dscale, dbias, dy; // dx, dy and x: trained rows in backward
+    dc_real *stats;                // (e, rows, 2): mean, 1/std
+    dc_real *partial;              // (e, blocks, 2, cols): sums for scale and bias
+    int blocks, rows, lo;          // blocks a member; rows of the whole node; first trained row
+    bool want_x, want_w, add_x;
+} job;
+
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+static void fwd_row(const dc_real *x, const dc_real *scale, const dc_real *bias, dc_real *y, dc_real *stats,
+                    int cols) {
+    dc_real sum = 0, square = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int c = 0; c < cols; c++) {
+        dc_real h = dc_gelu(x[c]);
+        y[c] = h;
+        sum += h;
+    }
+    dc_real mean = sum / (dc_real)cols;
+#pragma omp simd reduction(+ : square)
+    for (int c = 0; c < cols; c++)
+        square += (y[c] - mean) * (y[c] - mean);
+    dc_real inv = 1 / (dc_real)sqrt((double)(square / (dc_real)cols) + 1e-6);
+#pragma omp simd
+    for (int c = 0; c < cols; c++)
+        y[c] = (y[c] - mean) * inv * scale[c] + bias[c];
+    stats[0] = mean;
+    stats[1] = inv;
+}
+
+static void fwd_block(void *ctx, int block) {
+    const job *j = ctx;
+    int e = block / j->blocks, r0 = block % j->blocks * DC_ROW_BLOCK, cols = j->x.cols;
+    int end = least(r0 + DC_ROW_BLOCK, j->x.rows);
+    const dc_real *scale = j->scale.p + e * j->scale.step, *bias = j->bias.p + e * j->bias.step;
+    for (int r = r0; r < end; r++) {
+        int64_t at = (int64_t)r * cols;
+        fwd_row(j->x.p + e * j->x.step + at, scale, bias, j->y.p + e * j->y.step + at,
+                j->stats + 2 * ((int64_t)e * j->rows + r), cols);
+    }
+}
+
+void dc_cpu_gelu_layernorm_fwd(const dc_exec *x, const dc_node *n) {
+    job j = {.x = dc_value(x, n->in[0]), .scale = dc_value(x, n->in[1]), .bias = dc_value(x, n->in[2])};
+    j.y = dc_value(x, dc_self(x, n));
+    j.stats = x->temps + n->aux_offset;
+    j.rows = n->rows;
+    j.blocks = dc_blocks(n->rows);
+    dc_pool_run(x->pool, fwd_block, &j, n->e * j.blocks);
+}
+
+// With z = (h - mean) / std and q = dy * scale: dh = (q - mean(q) - z mean(q z)) / std, dx = dh gelu'(x).
+static void bwd_row(const job *j, const dc_real *x, const dc_real *dy, const dc_real *scale,
+                    const dc_real *stats, dc_real *sums, dc_real *dx) {
+    int cols = j->x.cols;
+    dc_real z[COLUMNS_MAX], slope[COLUMNS_MAX], mean = stats[0], inv = stats[1], q1 = 0, q2 = 0;
+    dc_real *sum_scale = sums, *sum_bias = sums + cols;
+#pragma omp simd reduction(+ : q1, q2)
+    for (int c = 0; c < cols; c++) {
+        dc_real u2 = (dc_real)1.5957691216057308 * x[c] * (1 + (dc_real)0.044715 * x[c] * x[c]);
+        dc_real s = 1 / (1 + dc_exp(-u2)), h = x[c] * s;
+        slope[c] = s + h * (1 - s) * (dc_real)1.5957691216057308 * (1 + (dc_real)0.134145 * x[c] * x[c]);
+        z[c] = (h - mean) * inv;
+        sum_scale[c] += dy[c] * z[c];
+        sum_bias[c] += dy[c];
+        q1 += dy[c] * scale[c];
+        q2 += dy[c] * scale[c] * z[c];
+    }
+    if (!j->want_x) return;
+    q1 /= (dc_real)cols;
+    q2 /= (dc_real)cols;
+    dc_real add = j->add_x;
+#pragma omp simd
+    for (int c = 0; c < cols; c++) {
+        dc_real dh = (dy[c] * scale[c] - q1 - z[c] * q2) * inv;
+        dx[c] = (add != 0 ? dx[c] : 0) + dh * slope[c];
+    }
+}
+
+static void bwd_block(void *ctx, int block) {
+    const job *j = ctx;
+    int e = block / j->blocks, r0 = block % j->blocks * DC_ROW_BLOCK, cols = j->x.cols;
+    int end = least(r0 + DC_ROW_BLOCK, j->dy.rows);
+    const dc_real *scale = j->scale.p + e * j->scale.step;
+    dc_real *sums = j->partial + (int64_t)block * 2 * cols;
+    memset(sums, 0, (size_t)cols * 2 * sizeof *sums);
+    for (int r = r0; r < end; r++) {
+        int64_t at = (int64_t)r * cols;
+        bwd_row(j, j->x.p + e * j->x.step + at, j->dy.p + e * j->dy.step + at, scale,
+                j->stats + 2 * ((int64_t)e * j->rows + j->lo + r), sums,
+                j->want_x ? j->dx.p + e * j->dx.step + at : NULL);
+    }
+}
+
+// Add up the blocks' sums, in order: part 0 for scale, 1 for bias.
+static void reduce(const job *j, dc_view out, int part, bool add) {
+    int cols = j->x.cols;
+    for (int e = 0; e < out.e; e++) {
+        dc_real *d = out.p + e * out.step;
+        if (!add) memset(d, 0, (size_t)cols * sizeof *d);
+        for (int k = 0; k < j->blocks; k++) {
+            const dc_real *sums = j->partial + (((int64_t)e * j->blocks + k) * 2 + part) * cols;
+            for (int c = 0; c < cols; c++)
+                d[c] += sums[c];
+        }
+    }
+}
+
+void dc_cpu_gelu_layernorm_bwd(const dc_exec *x, const dc_node *n) {
+    DC_CHECK(n->cols <= COLUMNS_MAX);
+    job j = {.x = dc_input_value(x, n, 0), .scale = dc_value(x, n->in[1])};
+    j.dy = dc_gradient(x, dc_self(x, n));
+    j.stats = x->temps + n->aux_offset;
+    j.partial = x->temps + n->scratch_offset;
+    j.rows = n->rows;
+    j.lo = n->lo;
+    j.blocks = dc_blocks(j.dy.rows);
+    j.want_x = dc_wants(x, n, 0);
+    j.add_x = dc_adds(x, n, 0);
+    if (j.want_x) j.dx = dc_input_gradient(x, n, 0);
+    dc_pool_run(x->pool, bwd_block, &j, n->e * j.blocks);
+    if (dc_wants(x, n, 1)) reduce(&j, dc_gradient(x, n->in[1]), 0, dc_adds(x, n, 1));
+    if (dc_wants(x, n, 2)) reduce(&j, dc_gradient(x, n->in[2]), 1, dc_adds(x, n, 2));
+}

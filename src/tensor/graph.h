@@ -1,0 +1,115 @@
+// Graph: an algorithm describes its loss once, as nodes over tensors of shape (e, rows, cols); the
+// engine differentiates it (grad.c), plans its memory (plan.c) and replays it every step (run.c).
+// Nothing is allocated after dc_graph_finish. Wrong shapes are bugs of the caller and abort.
+//
+// Where a node's numbers lie:
+//   input   written by gather before each run
+//   param   a matrix of the run's parameter slab: live (gradient), stopped (same weights, no gradient)
+//           or ema (target weights)
+//   temp    computed; memory is shared with others whose lifetimes do not overlap
+//   view    some rows of another node, at no cost
+#ifndef DC_GRAPH_H
+#define DC_GRAPH_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "tensor/real.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum dc_op {
+    DC_OP_INPUT,
+    DC_OP_PARAM,
+    DC_OP_ROWS, // view of some rows
+    DC_OP_STOP, // view of all rows that passes no gradient
+#define OP(name, least, most, reads, text) DC_OP_##name,
+#include "tensor/ops.def"
+#undef OP
+    DC_OPS
+} dc_op;
+
+typedef enum dc_use { DC_LIVE, DC_STOPPED, DC_EMA } dc_use; // how a call uses weights
+
+enum { DC_INPUTS = 3 };
+#define DC_FIRST_COMPUTED ((dc_op)(DC_OP_STOP + 1)) // ops of ops.def
+
+typedef int dc_ref; // index of a node
+
+typedef struct dc_node {
+    dc_op op;
+    const char *name; // "critic/0/linear"; used by errors and metrics
+    int in_count;
+    dc_ref in[DC_INPUTS];
+    int e, rows, cols;
+    double a, b;    // attributes
+    dc_use use;     // PARAM
+    dc_ref base;    // node that owns the memory: itself, or what a view looks at
+    int row0;       // views: first row within base
+    int64_t offset; // of the value in its slab, in reals
+    bool keep;      // value must survive the whole run (metrics, outputs)
+    // Filled by grad.c.
+    bool needs;          // some live parameter is upstream
+    int lo, hi;          // rows [lo, hi) that receive gradient; empty if lo == hi
+    bool grad_sum;       // more than one contribution: zero first, then add
+    dc_ref grad_first;   // the consumer whose backward runs first (it zeroes)
+    int64_t grad_offset; // of rows [lo, hi), in the slab of temps (params: in the gradient slab)
+    int64_t aux_offset;  // numbers that forward leaves for backward
+    int64_t scratch_offset;
+} dc_node;
+
+typedef struct dc_graph {
+    dc_arena arena;
+    dc_node *nodes;
+    int count, room;
+    dc_ref loss;       // -1: forward only
+    int64_t input_size; // reals of the slab that inputs and temps share; inputs come first
+    int64_t temp_size;
+    bool finished;
+    dc_status status; // first failure to take memory
+} dc_graph;
+
+dc_status dc_graph_init(dc_graph *graph);
+void dc_graph_fini(dc_graph *graph);
+
+// Description. Names are copied.
+dc_ref dc_input(dc_graph *g, const char *name, int rows, int cols);
+dc_ref dc_param(dc_graph *g, const char *name, int e, int rows, int cols, int64_t offset, dc_use use);
+dc_ref dc_rows(dc_graph *g, dc_ref x, int row0, int rows);
+dc_ref dc_stop(dc_graph *g, dc_ref x);
+dc_ref dc_linear(dc_graph *g, const char *name, dc_ref x, dc_ref w, dc_ref b);
+dc_ref dc_gelu_layernorm(dc_graph *g, const char *name, dc_ref x, dc_ref scale, dc_ref bias);
+dc_ref dc_add(dc_graph *g, dc_ref x, dc_ref y);
+dc_ref dc_mul(dc_graph *g, dc_ref x, dc_ref y);
+dc_ref dc_affine(dc_graph *g, dc_ref x, double a, double b);
+dc_ref dc_clip(dc_graph *g, dc_ref x, double least, double most);
+dc_ref dc_within(dc_graph *g, dc_ref steps, dc_ref exact, dc_ref x, double n);
+dc_ref dc_decay(dc_graph *g, dc_ref x, double lambda);
+// weight -1: none. `below` weighs rows whose prediction is below the target, 1 - below the others.
+dc_ref dc_expectile(dc_graph *g, const char *name, dc_ref p, dc_ref t, dc_ref weight, double below);
+dc_ref dc_mean(dc_graph *g, const char *name, dc_ref x);
+// Any op by its number, for tests that walk the list.
+dc_ref dc_apply(dc_graph *g, dc_op op, const char *name, const dc_ref *in, int count, double a, double b);
+
+// Keep a value readable after a run.
+void dc_keep(dc_graph *g, dc_ref x);
+// Differentiate toward loss (-1: forward only) and plan memory. After it the graph is read-only.
+dc_status dc_graph_finish(dc_graph *g, dc_ref loss);
+
+const char *dc_op_name(dc_op op);
+unsigned dc_op_reads(dc_op op); // bit i: the gradient reads input i
+// Reals that an op's forward leaves for its backward, and that its backward borrows.
+int64_t dc_op_aux(const dc_graph *g, const dc_node *n);
+int64_t dc_op_scratch(const dc_graph *g, const dc_node *n);
+
+// grad.c and plan.c, called by dc_graph_finish.
+void dc_graph_grad(dc_graph *g);
+dc_status dc_graph_plan(dc_graph *g);
+
+// Rows are handled in blocks of this many, whatever the number of threads.
+enum { DC_ROW_BLOCK = 256 };
+static inline int dc_blocks(int rows) {
+    return (rows + DC_ROW_BLOCK - 1) / DC_ROW_BLOCK;
+}
+
+#endif

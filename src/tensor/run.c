@@ -1,0 +1,116 @@
+// Replays a graph: every node forward in order, then every trained node backward in reverse. The
+// order, the rows and the write-or-add decisions were made by grad.c; memory was placed by plan.c.
+#include "tensor/run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+dc_view dc_value(const dc_exec *x, dc_ref r) {
+    const dc_node *n = &x->graph->nodes[r], *owner = &x->graph->nodes[n->base];
+    dc_real *p = x->temps;
+    if (owner->op == DC_OP_PARAM) p = owner->use == DC_EMA ? x->slabs->ema : x->slabs->live;
+    int64_t step = (int64_t)owner->rows * owner->cols;
+    return (dc_view){p + owner->offset + (int64_t)n->row0 * n->cols, n->e, n->rows, n->cols,
+                     owner->e == 1 ? 0 : step};
+}
+
+dc_view dc_gradient(const dc_exec *x, dc_ref r) {
+    const dc_node *n = &x->graph->nodes[r], *owner = &x->graph->nodes[n->base];
+    dc_real *p = owner->op == DC_OP_PARAM ? x->slabs->grad + owner->offset : x->temps + owner->grad_offset;
+    int64_t step = (int64_t)(owner->hi - owner->lo) * owner->cols;
+    int first = n->row0 + n->lo - owner->lo; // row n->lo of the view, within the owner's gradient
+    return (dc_view){p + (int64_t)first * n->cols, n->e, n->hi - n->lo, n->cols, owner->e == 1 ? 0 : step};
+}
+
+dc_view dc_view_rows(dc_view v, int lo, int hi) {
+    v.p += (int64_t)lo * v.cols;
+    v.rows = hi - lo;
+    return v;
+}
+
+dc_view dc_input_value(const dc_exec *x, const dc_node *n, int i) {
+    return dc_view_rows(dc_value(x, n->in[i]), n->lo, n->hi);
+}
+
+dc_view dc_input_gradient(const dc_exec *x, const dc_node *n, int i) {
+    int lo = x->graph->nodes[n->in[i]].lo;
+    return dc_view_rows(dc_gradient(x, n->in[i]), n->lo - lo, n->hi - lo);
+}
+
+bool dc_wants(const dc_exec *x, const dc_node *n, int i) {
+    const dc_node *in = &x->graph->nodes[n->in[i]];
+    return in->needs && in->lo < in->hi;
+}
+
+bool dc_adds(const dc_exec *x, const dc_node *n, int i) {
+    return x->graph->nodes[x->graph->nodes[n->in[i]].base].grad_sum;
+}
+
+dc_status dc_exec_init(dc_exec *x, const dc_graph *graph, const dc_slabs *slabs, dc_pool *pool) {
+    DC_CHECK(graph->finished);
+    *x = (dc_exec){.graph = graph, .slabs = slabs, .pool = pool};
+    size_t bytes = ((size_t)graph->temp_size * sizeof(dc_real) + 63) / 64 * 64 + 64;
+    x->temps = aligned_alloc(64, bytes);
+    if (!x->temps)
+        return dc_fail(DC_NO_MEMORY, "lower batch or hidden", "no memory for a graph of %zu bytes", bytes);
+    memset(x->temps, 0, bytes);
+    return DC_OK;
+}
+
+void dc_exec_fini(dc_exec *x) {
+    free(x->temps);
+    x->temps = NULL;
+}
+
+static void zero(dc_real *p, int64_t n) {
+    memset(p, 0, (size_t)n * sizeof *p);
+}
+
+// Owners whose gradient is summed start from zero, just before their first contribution.
+static void zero_sums(const dc_exec *x, dc_ref r) {
+    const dc_node *n = &x->graph->nodes[r];
+    for (int i = 0; i < n->in_count; i++) {
+        dc_ref base = x->graph->nodes[n->in[i]].base;
+        const dc_node *owner = &x->graph->nodes[base];
+        if (!owner->grad_sum || owner->grad_first != r || owner->lo == owner->hi) continue;
+        dc_view g = dc_gradient(x, base);
+        zero(g.p, (int64_t)g.e * g.rows * g.cols);
+    }
+}
+
+static void backward(const dc_exec *x, const dc_backend *backend) {
+    const dc_graph *g = x->graph;
+    if (g->nodes[g->loss].lo == g->nodes[g->loss].hi) return; // nothing to train
+    *dc_gradient(x, g->loss).p = 1;
+    for (dc_ref r = g->loss; r >= 0; r--) {
+        const dc_node *n = &g->nodes[r];
+        if (n->op < DC_FIRST_COMPUTED || n->lo == n->hi) continue;
+        zero_sums(x, r);
+        backend->bwd[n->op](x, n);
+    }
+}
+
+void dc_exec_run(const dc_exec *x, const dc_backend *backend) {
+    const dc_graph *g = x->graph;
+    for (dc_ref r = 0; r < g->count; r++)
+        if (g->nodes[r].op >= DC_FIRST_COMPUTED) backend->fwd[g->nodes[r].op](x, &g->nodes[r]);
+    if (g->loss >= 0) backward(x, backend);
+}
+
+static bool finite(dc_view v) {
+    for (int e = 0; e < v.e; e++)
+        for (int64_t i = 0; i < (int64_t)v.rows * v.cols; i++)
+            if (!isfinite(v.p[e * v.step + i])) return false;
+    return true;
+}
+
+const char *dc_exec_find_bad(const dc_exec *x, const dc_backend *backend) {
+    const dc_graph *g = x->graph;
+    for (dc_ref r = 0; r < g->count; r++) {
+        const dc_node *n = &g->nodes[r];
+        if (n->op >= DC_FIRST_COMPUTED) backend->fwd[n->op](x, n);
+        if (!finite(dc_value(x, r))) return n->name;
+    }
+    return NULL;
+}
