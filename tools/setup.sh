@@ -1,0 +1,80 @@
+#!/bin/sh
+# Set-up: installs what is missing and nothing else.
+#
+#   tools/setup.sh build    compiler, cmake, ninja and the libraries: enough for `make` and `make demo`
+#   tools/setup.sh test     that, the checking tools, and the Python oracles of tools/requirements.txt in .venv
+#
+# Everything is looked for first, so a second run touches neither the network nor the disk. Packages come
+# from the system's own apt sources, as root or through sudo. On systems without apt the script says what
+# is needed and goes on, because cmake will complain precisely about what is really absent.
+set -eu
+cd "$(dirname "$0")/.."
+
+mode=${1:-test}
+case $mode in
+build | test) ;;
+*) echo "usage: tools/setup.sh build|test" >&2 && exit 2 ;;
+esac
+
+build_packages="gcc libc6-dev make cmake ninja-build libopenblas-dev libdeflate-dev zlib1g-dev"
+test_packages="git clang libclang-rt-dev llvm clang-format clang-tidy cppcheck libcmocka-dev python3 python3-venv"
+
+packages=$build_packages
+[ "$mode" = test ] && packages="$packages $test_packages"
+
+say() { echo "setup: $*" >&2; }
+
+# One dpkg-query for all names; a name that is not fully installed comes out.
+missing_packages() {
+    installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $packages 2>/dev/null |
+        sed -n 's/^installed //p' || true)
+    for package in $packages; do
+        echo "$installed" | grep -qx "$package" || printf ' %s' "$package"
+    done
+}
+
+install_packages() {
+    if [ "$(id -u)" = 0 ]; then
+        root=""
+    elif command -v sudo >/dev/null 2>&1; then
+        root="sudo"
+    else
+        say "these packages are missing and need root:$1"
+        say "run as root: apt-get install$1"
+        exit 1
+    fi
+    say "installing$1"
+    # The index may be absent (bare image) or stale: refresh it once, only when there is something to get.
+    $root env DEBIAN_FRONTEND=noninteractive apt-get -q -y update >&2
+    $root env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends $1 >&2
+}
+
+if command -v dpkg-query >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1; then
+    missing=$(missing_packages)
+    [ -z "$missing" ] || install_packages "$missing"
+else
+    for tool in cc make cmake ninja; do
+        command -v $tool >/dev/null 2>&1 || { say "no apt here and '$tool' is missing"; absent=1; }
+    done
+    if [ -n "${absent:-}" ]; then
+        say "install the equivalents of: $packages"
+        exit 1
+    fi
+fi
+
+[ "$mode" = test ] || exit 0
+
+# The oracles. The stamp holds what the environment was made from: the pins and the interpreter.
+python=/usr/bin/python3
+[ -x $python ] || python=$(command -v python3)
+stamp=.venv/stamp
+want=$({ cat tools/requirements.txt; readlink -f "$python"; } | cksum)
+if [ "$(cat $stamp 2>/dev/null)" != "$want" ]; then
+    say "making .venv with the Python oracles (numpy, safetensors, jax)"
+    rm -rf .venv
+    "$python" -m venv .venv
+    # Wheels only: nothing is compiled and nothing of theirs runs while installing.
+    .venv/bin/python -m pip install -q --disable-pip-version-check --only-binary :all: --no-deps -r tools/requirements.txt >&2
+    .venv/bin/python -c 'import jax, numpy, safetensors, scipy' || { say "the Python oracles do not load"; exit 1; }
+    echo "$want" >$stamp
+fi
