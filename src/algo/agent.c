@@ -1,0 +1,111 @@
+// What all methods share: building in the right order, one step's gradients, asking the critic.
+#include "algo/agent.h"
+
+#include <string.h>
+
+#define ALGO(row) extern const dc_algo row;
+#include "algo/algos.def"
+#undef ALGO
+
+const dc_algo *const dc_algos[] = {
+#define ALGO(row) &row,
+#include "algo/algos.def"
+#undef ALGO
+    NULL,
+};
+
+dc_status dc_algo_find(const char *name, const dc_algo **algo) {
+    const char *names[64];
+    size_t count = 0;
+    for (; dc_algos[count]; count++) {
+        names[count] = dc_algos[count]->name;
+        if (!strcmp(name, names[count])) {
+            *algo = dc_algos[count];
+            return DC_OK;
+        }
+    }
+    const char *near = dc_nearest(name, names, count);
+    if (near) return dc_fail(DC_USAGE, NULL, "unknown agent '%s': did you mean '%s'?", name, near);
+    return dc_fail(DC_USAGE, "dcrl list agents shows them", "unknown agent '%s'", name);
+}
+
+void dc_agent_feed(dc_agent *a, dc_feed feed) {
+    DC_CHECK(a->feed_count < DC_FEEDS_MAX);
+    a->feeds[a->feed_count++] = feed;
+}
+
+void dc_agent_metric(dc_agent *a, const char *name, dc_ref node) {
+    DC_CHECK(a->metric_count < DC_METRICS_MAX);
+    dc_keep(&a->graph, node);
+    a->metrics[a->metric_count].name = name;
+    a->metrics[a->metric_count++].node = node;
+}
+
+// The forward-only graph over the same weights.
+static dc_status build_ask(dc_agent *a) {
+    DC_TRY(dc_graph_init(&a->ask_graph));
+    a->ask_in = dc_input(&a->ask_graph, "rows", DC_ASK_ROWS, a->critic.in);
+    a->ask_out = dc_mlp_apply(&a->ask_graph, &a->critic, a->ask_in, DC_STOPPED);
+    dc_keep(&a->ask_graph, a->ask_out);
+    DC_TRY(dc_graph_finish(&a->ask_graph, -1));
+    return dc_exec_init(&a->ask, &a->ask_graph, &a->params.slabs, a->pool);
+}
+
+static dc_status build(dc_agent *a, const void *config) {
+    DC_TRY(dc_graph_init(&a->graph));
+    if (!dc_dataset_column(a->data, "obs"))
+        return dc_fail(DC_BAD_INPUT, NULL, "the data set has no observations");
+    DC_TRY(a->algo->build(a, config)); // declares networks, describes the loss, makes the sampler
+    return DC_OK;
+}
+
+dc_status dc_agent_init(dc_agent *a, const dc_algo *algo, const void *config, const dc_agent_options *options,
+                        const dc_dataset *data, dc_pool *pool) {
+    *a = (dc_agent){.algo = algo, .data = data, .options = *options, .pool = pool};
+    dc_status status = build(a, config);
+    if (status != DC_OK) dc_agent_fini(a);
+    return status;
+}
+
+dc_status dc_agent_finish(dc_agent *a, dc_ref loss, const dc_sampler_spec *spec) {
+    DC_TRY(dc_graph_finish(&a->graph, loss));
+    DC_TRY(dc_params_alloc(&a->params, a->options.seed));
+    DC_TRY(dc_exec_init(&a->exec, &a->graph, &a->params.slabs, a->pool));
+    DC_TRY(build_ask(a));
+    return dc_sampler_new(&a->sampler, a->data, spec);
+}
+
+void dc_agent_fini(dc_agent *a) {
+    dc_sampler_free(a->sampler);
+    dc_exec_fini(&a->ask);
+    dc_exec_fini(&a->exec);
+    dc_graph_fini(&a->ask_graph);
+    dc_graph_fini(&a->graph);
+    dc_params_free(&a->params);
+    *a = (dc_agent){0};
+}
+
+dc_status dc_agent_gradients(dc_agent *a, uint64_t step) {
+    a->step = step;
+    DC_TRY(dc_sampler_next(a->sampler, step));                                         // integers
+    dc_gather(a->feeds, a->feed_count, a->sampler, a->options.batch, &a->exec);        // rows
+    dc_exec_run(&a->exec, &dc_backend_cpu);                                            // forward + backward
+    return DC_OK;
+}
+
+void dc_agent_distances(dc_agent *a, int64_t count, const int64_t *s, const int64_t *g, float *d) {
+    const dc_column *obs = dc_dataset_column(a->data, "obs");
+    dc_view in = dc_value(&a->ask, a->ask_in), out = dc_value(&a->ask, a->ask_out);
+    int w = obs->width;
+    for (int64_t from = 0; from < count; from += DC_ASK_ROWS) {
+        int rows = (int)(count - from < DC_ASK_ROWS ? count - from : DC_ASK_ROWS);
+        for (int r = 0; r < rows; r++)
+            for (int c = 0; c < w; c++) {
+                in.p[(int64_t)r * in.cols + c] = (dc_real)obs->values[s[from + r] * w + c];
+                in.p[(int64_t)r * in.cols + w + c] = (dc_real)obs->values[g[from + r] * w + c];
+            }
+        dc_exec_run(&a->ask, &dc_backend_cpu);
+        for (int r = 0; r < rows; r++)
+            d[from + r] = (float)out.p[r];
+    }
+}

@@ -1,0 +1,77 @@
+// Agent: a method built for a data set: weights, loss graph, sampler and the feeds between them, plus a
+// forward-only graph that asks the critic about any rows. Built by algo/, driven by train/.
+#ifndef DC_AGENT_H
+#define DC_AGENT_H
+
+#include "base/options.h"
+#include "base/pool.h"
+#include "data/dataset.h"
+#include "nn/mlp.h"
+#include "sample/gather.h"
+#include "sample/sampler.h"
+#include "tensor/run.h"
+
+enum { DC_FEEDS_MAX = 64, DC_METRICS_MAX = 16, DC_ASK_ROWS = 1024 };
+
+typedef struct dc_agent_options { // what every method shares
+    uint64_t seed;
+    int batch;
+    dc_int_list hidden;
+} dc_agent_options;
+
+typedef struct dc_algo dc_algo;
+
+typedef struct dc_agent {
+    const dc_algo *algo;
+    const dc_dataset *data;
+    dc_agent_options options;
+    dc_pool *pool;
+    uint64_t step; // that is being sampled; the split chooser draws by it
+
+    dc_params params;
+    dc_mlp critic;
+    dc_graph graph; // loss and its gradients
+    dc_exec exec;
+    dc_feed feeds[DC_FEEDS_MAX];
+    int feed_count;
+    dc_sampler *sampler;
+    struct {
+        const char *name;
+        dc_ref node;
+    } metrics[DC_METRICS_MAX]; // scalars worth logging; the loss comes first
+    int metric_count;
+
+    dc_graph ask_graph; // critic, forward only, DC_ASK_ROWS rows
+    dc_exec ask;
+    dc_ref ask_in, ask_out;
+    int known;      // distances of up to this many steps are given, not learned
+    int candidates; // split=max: candidates a segment
+} dc_agent;
+
+struct dc_algo {
+    const char *name, *about;
+    const dc_option *options; // over its own config struct
+    size_t config_size;
+    dc_status (*build)(dc_agent *agent, const void *config);
+};
+
+// All methods, in the order of algos.def; ends with NULL.
+extern const dc_algo *const dc_algos[];
+// By name; an unknown one is a usage error with the nearest name.
+dc_status dc_algo_find(const char *name, const dc_algo **algo);
+
+// Build a method on a data set. Borrows: data, pool (until fini).
+dc_status dc_agent_init(dc_agent *agent, const dc_algo *algo, const void *config, const dc_agent_options *options,
+                        const dc_dataset *data, dc_pool *pool);
+void dc_agent_fini(dc_agent *agent);
+// Sample, gather, forward, backward for the given step: leaves gradients in the slab.
+dc_status dc_agent_gradients(dc_agent *agent, uint64_t step);
+// Distances d(s, g) of count pairs of data rows, by the live weights.
+void dc_agent_distances(dc_agent *agent, int64_t count, const int64_t *s, const int64_t *g, float *d);
+
+// For algo/ files: the last part of a build (plan, memory, weights, sampler); add a feed; add a metric.
+dc_status dc_agent_finish(dc_agent *agent, dc_ref loss, const dc_sampler_spec *spec);
+void dc_agent_feed(dc_agent *agent, dc_feed feed);
+void dc_agent_metric(dc_agent *agent, const char *name, dc_ref node);
+
+#endif

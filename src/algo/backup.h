@@ -1,0 +1,36 @@
+// Backup: the structure that td-n, trl and dcrl share, as data. A segment (i, k, j) trains its parent
+// toward the composition of its two children; a propagation row (s, s_n, g) trains d(s, g) toward n
+// steps and the rest; a grounding row trains a single step. A method's file fills a dc_backup; this file
+// stacks the rows so that each set of weights is applied once, and makes the sampler's spec. What
+// "composition" and "steps" mean (a sum of distances, a product of discounted values) is the form's.
+#ifndef DC_BACKUP_H
+#define DC_BACKUP_H
+
+#include "algo/agent.h"
+
+typedef struct dc_backup {
+    dc_sampler_spec rows;  // which rows; seed, batch and chooser are filled in
+    dc_use first, second;  // weights of the children: DC_STOPPED (online) or DC_EMA
+    double kappa_dc;       // upper expectile, of value, of the segment loss
+    double kappa_prop;     // and of the propagation loss
+    double lambda;         // weight of a segment (1 + distance)^-lambda
+    int known;             // spans of up to this many steps are exact
+    bool clip;             // keep composed distances between 0 and the longest trajectory
+    int candidates;        // split=max
+} dc_backup;
+
+// The rows of a batch after the networks: (1, batch, 1) each, or -1 where the method has none.
+typedef struct dc_backup_nodes {
+    dc_ref parent, first, second; // segments; children carry no gradient
+    dc_ref prop, boot;            // propagation: d(s, g), and d(s_n, g) by the target weights
+    dc_ref ground;                // single steps
+    dc_ref left, right;           // steps of the children (inputs)
+    dc_ref nsteps, off;           // n', and steps from s to g or -1 (inputs)
+} dc_backup_nodes;
+
+// Declare inputs and feeds, stack the rows, apply the critic.
+void dc_backup_rows(dc_agent *agent, const dc_backup *backup, dc_backup_nodes *nodes);
+// The distance form: losses by squared error on undiscounted steps. Builds the whole agent.
+dc_status dc_distance_build(dc_agent *agent, const dc_backup *backup);
+
+#endif
