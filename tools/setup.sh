@@ -17,7 +17,7 @@ build | test) ;;
 esac
 
 build_packages="gcc libc6-dev make cmake ninja-build libopenblas-dev libdeflate-dev zlib1g-dev"
-test_packages="git clang libclang-rt-dev llvm clang-format clang-tidy cppcheck libcmocka-dev python3 python3-venv"
+test_packages="git clang libclang-rt-dev llvm clang-format clang-tidy libcmocka-dev python3 python3-venv"
 
 packages=$build_packages
 [ "$mode" = test ] && packages="$packages $test_packages"
@@ -45,8 +45,8 @@ install_packages() {
     fi
     say "installing$1"
     # The index may be absent (bare image) or stale: refresh it once, only when there is something to get.
-    $root env DEBIAN_FRONTEND=noninteractive apt-get -q -y update >&2
-    $root env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends $1 >&2
+    $root env DEBIAN_FRONTEND=noninteractive apt-get -qq update >/dev/null
+    $root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends $1 >/dev/null
 }
 
 if command -v dpkg-query >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1; then

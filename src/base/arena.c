@@ -58,6 +58,7 @@ void *dc_arena_take(dc_arena *arena, size_t size) {
     size = (size + ALIGN - 1) / ALIGN * ALIGN;
     if (!arena->head || arena->size - arena->used < size)
         if (grow(arena, size) != DC_OK) return NULL;
+    DC_CHECK(arena->head != NULL);
     void *p = arena->head->bytes + arena->used;
     arena->used += size;
     return memset(p, 0, size);

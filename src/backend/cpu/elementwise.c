@@ -12,6 +12,7 @@ typedef struct walk {
 } walk;
 
 static walk forward_at(const dc_exec *x, const dc_node *n, int e) {
+    DC_CHECK(n->in_count > 0);
     walk w = {.count = (int64_t)n->rows * n->cols};
     for (int i = 0; i < n->in_count; i++) {
         dc_view v = dc_value(x, n->in[i]);
@@ -31,6 +32,7 @@ typedef struct back {
 } back;
 
 static back backward_at(const dc_exec *x, const dc_node *n, int i, int e) {
+    DC_CHECK(n->in_count > 0);
     back b = {.count = (int64_t)(n->hi - n->lo) * n->cols, .keep = dc_adds(x, n, i)};
     for (int k = 0; k < n->in_count; k++) {
         dc_view v = dc_input_value(x, n, k);
