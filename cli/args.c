@@ -102,7 +102,7 @@ static dc_status take_word(cli_args *args, words *in) {
     if (!strcmp(word, "-o")) return take_flag(args, in, "out");
     if (!strncmp(word, "--", 2) && word[2]) return take_flag(args, in, word + 2);
     if (word[0] == '-' && word[1] && !strchr("0123456789.", word[1]))
-        return unknown_flag(args, word + 1 + (word[1] == '-'), strlen(word) - 1);
+        return unknown_flag(args, word + 1, strlen(word) - 1);
     return take_plain(args, word);
 }
 
