@@ -294,6 +294,23 @@ static void test_plain_name(void **state) {
     expect(in_folder("plain"), "x", 1);
 }
 
+// A link to a file on another disk stays a link.
+static void test_link(void **state) {
+    (void)state;
+    struct stat info;
+    assert_int_equal(dc_file_write(in_folder("a"), "old", 3), DC_OK);
+    assert_int_equal(symlink("a", in_folder("link")), 0);
+    assert_int_equal(dc_file_write(in_folder("link"), "new", 3), DC_OK);
+    expect(in_folder("a"), "new", 3);
+    assert_int_equal(lstat(in_folder("link"), &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    // A link to nothing has nothing to keep.
+    assert_int_equal(remove(in_folder("a")), 0);
+    assert_int_equal(dc_file_write(in_folder("link"), "new", 3), DC_OK);
+    expect(in_folder("link"), "new", 3);
+    assert_int_equal(count_files(), 1);
+}
+
 // Devices are written through, never replaced.
 static void test_devices(void **state) {
     (void)state;
@@ -453,8 +470,8 @@ int main(void) {
         TEST(test_read),       TEST(test_map),        TEST(test_save),
         TEST(test_faults),     TEST(test_sticky),     TEST(test_short_and_interrupted),
         TEST(test_bad_places), TEST(test_plain_name), TEST(test_devices),
-        TEST(test_stale),      TEST(test_limit),      TEST(test_full_disk),
-        TEST(test_folders),    TEST(test_kill),
+        TEST(test_link),       TEST(test_stale),      TEST(test_limit),
+        TEST(test_full_disk),  TEST(test_folders),    TEST(test_kill),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
