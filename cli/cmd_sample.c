@@ -71,7 +71,7 @@ static const dc_option key_table[] = {
 };
 
 static const char usage[] =
-    "usage: dcrl sample --data PATH --stream dc|prop --count N [--set KEY=VALUE]...\n\n"
+    "usage: dcrl sample --data PATH [--stream dc|prop] [--count N] [--set KEY=VALUE]...\n\n"
     "Print, as CSV, the integers that a learner would train on: what a step takes, in its order.\n"
     "The same seed gives the same bytes, with any number of threads.\n\n"
     "  dc    step,slot,traj,i,k,j   a node of a slot's tree: segment (i, j) divided at k; i, k and "
@@ -216,8 +216,6 @@ dc_status cmd_sample(int argc, char **argv) {
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
     DC_TRY(cli_args_need(&args, "data"));
-    DC_TRY(cli_args_need(&args, "stream"));
-    DC_TRY(cli_args_need(&args, "count"));
     dc_options_init(key_table, &k);
     DC_TRY(cli_args_apply(&args, key_table, &k));
     dc_dataset data;
