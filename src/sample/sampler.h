@@ -77,7 +77,8 @@ const int64_t *dc_sampler_stream(const dc_sampler *sampler, dc_stream stream);
 const int32_t *dc_sampler_slot(const dc_sampler *sampler);
 // Bytes that the sampler takes from the system now; midpoint trees of any length take the same.
 size_t dc_sampler_bytes(const dc_sampler *sampler);
-// Complete state as words, for checkpoints; the caller frees. Loading checks every word.
+// Complete state as words, for checkpoints; the caller frees. Loading checks every word; after a
+// refused state (DC_BAD_INPUT), load another or free the sampler.
 dc_status dc_sampler_save(const dc_sampler *sampler, int64_t **words, size_t *count);
 dc_status dc_sampler_load(dc_sampler *sampler, const int64_t *words, size_t count);
 
