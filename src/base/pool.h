@@ -14,6 +14,7 @@ dc_status dc_pool_new(dc_pool **pool, int threads);
 void dc_pool_free(dc_pool *pool); // Nullable: pool
 int dc_pool_threads(const dc_pool *pool);
 // Run fn(ctx, 0) ... fn(ctx, blocks - 1) in any order; returns when all are done. Nullable: pool (runs here).
+// One run at a time: neither from two threads nor from inside a block of the same pool (a bug, and aborts).
 void dc_pool_run(dc_pool *pool, dc_block_fn *fn, void *ctx, int blocks);
 // Cores this process may use.
 int dc_core_count(void);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
@@ -49,6 +50,36 @@ static void test_once(void **state) {
         }
         dc_pool_free(pool);
     }
+}
+
+// Blocks that take a while are shared out: no thread is left idle, and the sum is right.
+typedef struct shared_job {
+    pthread_t who[64];
+    double sums[64];
+} shared_job;
+
+static void long_block(void *ctx, int block) {
+    shared_job *j = ctx;
+    j->who[block] = pthread_self();
+    nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    for (int i = 0; i < 1000; i++)
+        j->sums[block] += block;
+}
+
+static void test_shared_out(void **state) {
+    (void)state;
+    static shared_job j;
+    dc_pool *pool;
+    assert_int_equal(dc_pool_new(&pool, 4), DC_OK);
+    for (int round = 0; round < 20; round++)
+        dc_pool_run(pool, long_block, &j, 64);
+    dc_pool_free(pool);
+    int different = 0;
+    for (int b = 0; b < 64; b++) {
+        assert_true(j.sums[b] == 20000.0 * b);
+        different += !pthread_equal(j.who[b], pthread_self());
+    }
+    assert_true(different > 0);
 }
 
 // Workers that went to sleep are woken, and a pool can end while they sleep or spin.
@@ -118,9 +149,8 @@ static void test_two_pools(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_once),
-        cmocka_unit_test(test_sleep),
-        cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_once),      cmocka_unit_test(test_shared_out),
+        cmocka_unit_test(test_sleep),     cmocka_unit_test(test_edges),
         cmocka_unit_test(test_two_pools),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
