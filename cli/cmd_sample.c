@@ -123,7 +123,7 @@ static char *put_row(const chunk *c, const dc_trajectories *set, const int64_t *
 
 static void format_block(void *ctx, int block) {
     chunk *c = ctx;
-    dc_trajectories set = {c->data->traj_start, c->data->traj_count, c->data->rows, 0};
+    dc_trajectories set = {.start = c->data->traj_start, .count = c->data->traj_count};
     int64_t first = (int64_t)block * BLOCK_ROWS, end = first + BLOCK_ROWS;
     char *text = c->text + (size_t)block * BLOCK_ROWS * ROW_BYTES, *at = text;
     for (int64_t row = first; row < end && row < c->used; row++)

@@ -153,7 +153,7 @@ static void check_order(const dc_dataset *data, dc_split split, dc_order order) 
     chooser c = {0, -1};
     dc_sampler_spec spec = tree_spec(split, order, &c);
     dc_sampler *sampler = make(data, spec);
-    dc_trajectories set = {data->traj_start, data->traj_count, data->rows, 0};
+    dc_trajectories set = {.start = data->traj_start, .count = data->traj_count};
     static trace traces[SLOTS];
     memset(traces, 0, sizeof traces);
     int trees = 0;
@@ -249,7 +249,7 @@ static void check_pairs(const dc_dataset *data, const double seen[PAIRS], double
 static void pairs_are_uniform(void **state) {
     (void)state;
     dc_dataset data = make_data(pair_states, 3);
-    dc_trajectories set = {data.traj_start, data.traj_count, data.rows, 0};
+    dc_trajectories set = {.start = data.traj_start, .count = data.traj_count};
     double segments[PAIRS] = {0}, pairs[PAIRS] = {0}, goals[PAIRS] = {0};
     for (uint32_t m = 0; m < 200000; m++) {
         dc_pair pair = dc_draw_segment(&set, 9, m % 100, m / 100);
