@@ -71,7 +71,7 @@ static const dc_option key_table[] = {
 };
 
 static const char usage[] =
-    "usage: dcrl sample --data PATH --stream dc|prop --count N [--set KEY=VALUE]...\n\n"
+    "usage: dcrl sample --data PATH [--stream dc|prop] [--count N] [--set KEY=VALUE]...\n\n"
     "Print, as CSV, the integers that a learner would train on: what a step takes, in its order.\n"
     "The same seed gives the same bytes, with any number of threads.\n\n"
     "  dc    step,slot,traj,i,k,j   a node of a slot's tree: segment (i, j) divided at k; i, k and "
@@ -123,7 +123,7 @@ static char *put_row(const chunk *c, const dc_trajectories *set, const int64_t *
 
 static void format_block(void *ctx, int block) {
     chunk *c = ctx;
-    dc_trajectories set = {c->data->traj_start, c->data->traj_count, c->data->rows, 0};
+    dc_trajectories set = {.start = c->data->traj_start, .count = c->data->traj_count};
     int64_t first = (int64_t)block * BLOCK_ROWS, end = first + BLOCK_ROWS;
     char *text = c->text + (size_t)block * BLOCK_ROWS * ROW_BYTES, *at = text;
     for (int64_t row = first; row < end && row < c->used; row++)
@@ -216,8 +216,6 @@ dc_status cmd_sample(int argc, char **argv) {
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
     DC_TRY(cli_args_need(&args, "data"));
-    DC_TRY(cli_args_need(&args, "stream"));
-    DC_TRY(cli_args_need(&args, "count"));
     dc_options_init(key_table, &k);
     DC_TRY(cli_args_apply(&args, key_table, &k));
     dc_dataset data;

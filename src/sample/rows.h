@@ -33,7 +33,8 @@ typedef struct dc_trajectories {
     const int64_t *start; // (count + 1)
     int64_t count;
     int64_t rows;
-    int64_t each; // rows of a trajectory when all have the same number, else 0
+    int64_t each;    // rows of a trajectory when all have the same number, else 0
+    int64_t longest; // rows of the longest trajectory
 } dc_trajectories;
 
 typedef struct dc_pair {

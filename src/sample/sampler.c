@@ -63,10 +63,9 @@ static dc_status check_spec(const dc_sampler_spec *spec) {
 }
 
 // Read the trajectory table and check it: the draws rely on it.
-static dc_status take_table(dc_trajectories *set, const dc_dataset *data, int64_t *longest) {
+static dc_status take_table(dc_trajectories *set, const dc_dataset *data) {
     const int64_t *start = data->traj_start;
-    *set = (dc_trajectories){start, data->traj_count, data->rows, 0};
-    *longest = 0;
+    *set = (dc_trajectories){.start = start, .count = data->traj_count, .rows = data->rows};
     if (set->count < 1 || start[0] != 0 || start[set->count] != set->rows)
         return dc_fail(DC_BAD_INPUT, NULL, "the table of trajectories does not cover the data set");
     set->each = start[1] - start[0];
@@ -77,7 +76,7 @@ static dc_status take_table(dc_trajectories *set, const dc_dataset *data, int64_
                            "impossible trajectory (number %lld, %lld states)", (long long)t,
                            (long long)n);
         if (n != set->each) set->each = 0;
-        *longest = n > *longest ? n : *longest;
+        set->longest = n > set->longest ? n : set->longest;
     }
     return DC_OK;
 }
@@ -139,15 +138,14 @@ static dc_status allocate(dc_sampler *sampler) {
 dc_status dc_sampler_new(dc_sampler **out, const dc_dataset *data, const dc_sampler_spec *spec) {
     *out = NULL;
     dc_trajectories set;
-    int64_t longest;
     DC_TRY(check_spec(spec));
-    DC_TRY(take_table(&set, data, &longest));
+    DC_TRY(take_table(&set, data));
     dc_sampler *sampler = calloc(1, sizeof *sampler);
     if (!sampler) return dc_fail(DC_NO_MEMORY, NULL, "no memory for a sampler");
     sampler->spec = *spec;
     sampler->set = set;
-    sampler->goals = goal_law(spec, longest);
-    sampler->pairs = dc_geometric_of(spec->gamma, longest);
+    sampler->goals = goal_law(spec, set.longest);
+    sampler->pairs = dc_geometric_of(spec->gamma, set.longest);
     dc_status status = allocate(sampler);
     if (status != DC_OK) return dc_sampler_free(sampler), status;
     *out = sampler;

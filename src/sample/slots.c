@@ -36,15 +36,6 @@ static bool is_explicit(const dc_slots *slots) {
     return slots->spec.split != DC_SPLIT_MIDPOINT;
 }
 
-static int64_t longest_segment(const dc_trajectories *set) {
-    int64_t steps = 0;
-    for (int64_t t = 0; t < set->count; t++) {
-        int64_t n = set->start[t + 1] - set->start[t] - 1;
-        steps = n > steps ? n : steps;
-    }
-    return steps;
-}
-
 static dc_status allocate(dc_slots *slots) {
     size_t count = (size_t)slots->spec.slots;
     slots->slot = calloc(count, sizeof *slots->slot);
@@ -61,7 +52,7 @@ no_memory:
 
 dc_status dc_slots_new(dc_slots **out, const dc_trajectories *set, const dc_sampler_spec *spec) {
     *out = NULL;
-    int64_t longest = longest_segment(set);
+    int64_t longest = set->longest - 1; // steps
     if (spec->split != DC_SPLIT_MIDPOINT && longest >= DC_FOREST_STEPS_MAX)
         return dc_fail(DC_UNSUPPORTED, "use split=midpoint",
                        "a trajectory is too long for trees in memory (%lld steps)",

@@ -153,7 +153,7 @@ static void check_order(const dc_dataset *data, dc_split split, dc_order order) 
     chooser c = {0, -1};
     dc_sampler_spec spec = tree_spec(split, order, &c);
     dc_sampler *sampler = make(data, spec);
-    dc_trajectories set = {data->traj_start, data->traj_count, data->rows, 0};
+    dc_trajectories set = {.start = data->traj_start, .count = data->traj_count};
     static trace traces[SLOTS];
     memset(traces, 0, sizeof traces);
     int trees = 0;
@@ -249,7 +249,7 @@ static void check_pairs(const dc_dataset *data, const double seen[PAIRS], double
 static void pairs_are_uniform(void **state) {
     (void)state;
     dc_dataset data = make_data(pair_states, 3);
-    dc_trajectories set = {data.traj_start, data.traj_count, data.rows, 0};
+    dc_trajectories set = {.start = data.traj_start, .count = data.traj_count};
     double segments[PAIRS] = {0}, pairs[PAIRS] = {0}, goals[PAIRS] = {0};
     for (uint32_t m = 0; m < 200000; m++) {
         dc_pair pair = dc_draw_segment(&set, 9, m % 100, m / 100);
@@ -450,6 +450,43 @@ static void goals_follow_the_mixture(void **state) {
     check_goals(DC_LAW_GEOMETRIC);
 }
 
+// Rows share calls of Philox, so neighbours are where a slip would show: equal ones must be as rare
+// as chance makes them.
+static void neighbours_are_independent(void **state) {
+    (void)state;
+    static const dc_stream streams[] = {DC_I, DC_K, DC_J, DC_P, DC_G, DC_A};
+    dc_dataset data = equal_data(1000, 1000);
+    dc_sampler_spec spec = {.seed = 31,
+                            .batch = 1000,
+                            .segments = DC_SEG_PAIRS,
+                            .split = DC_SPLIT_RANDOM,
+                            .propagation = true,
+                            .n = 1,
+                            .goal_random = 1,
+                            .grounding = true};
+    dc_sampler *pairs = make(&data, spec);
+    spec.segments = DC_SEG_TREE;
+    spec.slots = 100;
+    dc_sampler *trees = make(&data, spec);
+    int equal = 0, same_slot = 0;
+    for (uint64_t step = 0; step < 100; step++) {
+        assert_int_equal(dc_sampler_next(pairs, step), DC_OK);
+        assert_int_equal(dc_sampler_next(trees, step), DC_OK);
+        for (int row = 1; row < spec.batch; row++) {
+            for (size_t s = 0; s < sizeof streams / sizeof *streams; s++)
+                equal += dc_sampler_stream(pairs, streams[s])[row] ==
+                         dc_sampler_stream(pairs, streams[s])[row - 1];
+            equal += dc_sampler_stream(pairs, DC_P)[row] == dc_sampler_stream(pairs, DC_A)[row];
+            same_slot += dc_sampler_slot(trees)[row] == dc_sampler_slot(trees)[row - 1];
+        }
+    }
+    assert_true(equal < 10);                          // 0.7 expected
+    assert_true(same_slot > 800 && same_slot < 1200); // 999 expected, deviation 31
+    dc_sampler_free(pairs);
+    dc_sampler_free(trees);
+    drop(&data);
+}
+
 // The integer law against logarithms in long double: they may differ only on the edge of a step.
 static void geometric_is_exact(void **state) {
     (void)state;
@@ -526,6 +563,50 @@ static void resume_is_exact(void **state) {
             for (uint64_t trial = 0; trial < 12; trial++)
                 check_resume(&data, split, order,
                              trial < 2 ? trial : dc_below(dc_philox(2, 95, trial, 0).v[0], 60));
+    drop(&data);
+}
+
+// The numbers themselves. They are part of every run's identity: the same on every machine and
+// device, and never to be changed by accident. One hash (FNV-1a) over ten steps of all streams of a
+// spec.
+static uint64_t hash_of(const dc_dataset *data, dc_sampler_spec spec) {
+    dc_sampler *sampler = make(data, spec);
+    uint64_t hash = 14695981039346656037u;
+    for (uint64_t step = 0; step < 10; step++) {
+        assert_int_equal(dc_sampler_next(sampler, step), DC_OK);
+        for (size_t s = 0; s < sizeof all_streams / sizeof *all_streams; s++) {
+            const int64_t *values = dc_sampler_stream(sampler, all_streams[s]);
+            for (int row = 0; values && row < spec.batch; row++)
+                hash = (hash ^ (uint64_t)values[row]) * 1099511628211u;
+        }
+    }
+    dc_sampler_free(sampler);
+    return hash;
+}
+
+static void numbers_stay(void **state) {
+    (void)state;
+    dc_dataset data = mixed_data();
+    dc_sampler_spec tree = tree_spec(DC_SPLIT_MIDPOINT, DC_ORDER_UP, NULL);
+    assert_int_equal(hash_of(&data, tree), 0x205c2d6861ac31b7u);
+    tree.split = DC_SPLIT_RANDOM;
+    assert_int_equal(hash_of(&data, tree), 0x857ab89a53e313f3u);
+    dc_sampler_spec rows = {.seed = 5,
+                            .batch = 300,
+                            .segments = DC_SEG_PAIRS,
+                            .split = DC_SPLIT_RANDOM,
+                            .pair_law = DC_LAW_GEOMETRIC,
+                            .gamma = 0.95,
+                            .propagation = true,
+                            .n = 5,
+                            .goal_current = 0.2,
+                            .goal_future = 0.5,
+                            .goal_random = 0.3,
+                            .goal_law = DC_LAW_GEOMETRIC,
+                            .grounding = true};
+    assert_int_equal(hash_of(&data, rows), 0x4f50e46d9bb2bc9cu);
+    rows.pair_law = rows.goal_law = DC_LAW_UNIFORM;
+    assert_int_equal(hash_of(&data, rows), 0xc3c494bf34e96a56u);
     drop(&data);
 }
 
@@ -680,12 +761,20 @@ static void memory_does_not_grow(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(children_before_parents),  cmocka_unit_test(slots_are_uniform),
-        cmocka_unit_test(pairs_are_uniform),        cmocka_unit_test(geometric_pairs),
-        cmocka_unit_test(random_tree_splits),       cmocka_unit_test(starts_are_uniform),
-        cmocka_unit_test(goals_follow_the_mixture), cmocka_unit_test(geometric_is_exact),
-        cmocka_unit_test(resume_is_exact),          cmocka_unit_test(hostile_words_are_refused),
-        cmocka_unit_test(chooser_failure_is_told),  cmocka_unit_test(impossible_specs_are_refused),
+        cmocka_unit_test(children_before_parents),
+        cmocka_unit_test(slots_are_uniform),
+        cmocka_unit_test(pairs_are_uniform),
+        cmocka_unit_test(geometric_pairs),
+        cmocka_unit_test(random_tree_splits),
+        cmocka_unit_test(starts_are_uniform),
+        cmocka_unit_test(goals_follow_the_mixture),
+        cmocka_unit_test(geometric_is_exact),
+        cmocka_unit_test(neighbours_are_independent),
+        cmocka_unit_test(numbers_stay),
+        cmocka_unit_test(resume_is_exact),
+        cmocka_unit_test(hostile_words_are_refused),
+        cmocka_unit_test(chooser_failure_is_told),
+        cmocka_unit_test(impossible_specs_are_refused),
         cmocka_unit_test(memory_does_not_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
