@@ -64,7 +64,7 @@ void *dc_arena_take(dc_arena *arena, size_t size) {
 }
 
 char *dc_arena_text(dc_arena *arena, const char *text, size_t n) {
-    char *p = dc_arena_take(arena, n + 1);
+    char *p = dc_arena_take(arena, n < SIZE_MAX ? n + 1 : n);
     if (p && n) memcpy(p, text, n);
     return p;
 }

@@ -12,6 +12,7 @@
 // would replace the device itself.
 //
 // Every error names the file, what the system said, and a remedy.
+#define _XOPEN_SOURCE 700 // realpath
 #include "base/file.h"
 
 #include <errno.h>
@@ -228,9 +229,16 @@ static int open_temp(dc_save *save) {
     return errno = error, -1;
 }
 
+// The name to rename to: a symbolic link stays, and the file that it names is replaced.
+static char *real_name(const char *path) {
+    struct stat info;
+    bool link = lstat(path, &info) == 0 && S_ISLNK(info.st_mode) && stat(path, &info) == 0;
+    return link ? realpath(path, NULL) : strdup(path);
+}
+
 dc_status dc_save_open(dc_save *save, const char *path) {
     *save = (dc_save){.fd = -1};
-    save->path = strdup(path);
+    save->path = real_name(path);
     save->buffer = malloc(BUFFER);
     if (!save->path || !save->buffer) {
         free(save->path);

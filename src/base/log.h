@@ -1,4 +1,5 @@
-// Log: the library tells, the program shows. A sink is set once by cli/; without one nothing is shown.
+// Log: the library tells, the program shows. A sink is set once by cli/; without one nothing is
+// shown.
 #ifndef DC_LOG_H
 #define DC_LOG_H
 

@@ -51,7 +51,8 @@ static void write_bound(double x, char out[DC_NUMBER_MAX]) {
     size_t n = dc_number_write(x, out), zeros = 0;
     while (zeros < n && out[n - 1 - zeros] == '0')
         zeros++;
-    if (zeros >= 6 && !strpbrk(out, ".e")) snprintf(out + n - zeros, 8, "e%zu", zeros);
+    if (zeros >= 6 && !strpbrk(out, ".e"))
+        snprintf(out + n - zeros, 8, "e%u", (unsigned)zeros % 100);
 }
 
 static const char *range(const dc_option *o, char out[2 * DC_NUMBER_MAX + 8]) {

@@ -1,5 +1,17 @@
-// Thread pool, see pool.h. Training hands out work every few microseconds, so workers spin briefly
-// before they sleep; a block is claimed by one atomic add.
+// Thread pool, see pool.h. Training hands out work every few microseconds, so a round must cost
+// little: workers spin before they sleep, a block is claimed by one compare-and-swap, and the lock
+// is touched only by a worker that goes to sleep and by a caller that finds sleepers.
+//
+// One word, `claim`, holds the round and its next block. Why a late worker can never run a block of
+// one round with the function of another: a caller first closes the old round (its block number
+// becomes CLOSED), then writes function, context and count with release order, then opens the new
+// round. A worker reads the round, then those three with acquire order, then claims. If it read
+// anything of a newer round, it also sees that the old one is closed, and claims nothing.
+//
+// Why no wake-up is lost: a worker counts itself among the sleepers before it looks at `claim` for
+// the last time, and a caller opens the round before it looks for sleepers; both in sequential
+// order, so at least one of them sees the other, and the caller's broadcast waits for the lock that
+// the worker holds until it sleeps.
 #define _GNU_SOURCE
 #include "base/pool.h"
 
@@ -12,22 +24,22 @@
 #include <unistd.h>
 
 enum { SPINS = 4000, THREADS_MAX = 1024 };
+static const uint32_t CLOSED = UINT32_MAX; // as block number: more than any count
 
 struct dc_pool {
     int threads;
     pthread_t *workers; // (threads - 1)
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    dc_block_fn *fn;
-    void *ctx;
-    int blocks;
-    bool stop;
-    // Work is published by raising `round`; a block is claimed from (round, block) as one word, so
-    // that a late worker can never claim a block of a later round with an old function.
-    _Atomic uint64_t claim; // round << 32 | next block
-    _Atomic uint32_t round;
-    _Atomic int done; // blocks finished in this round
+    bool stop; // under the lock
     _Atomic int sleepers;
+    _Atomic bool busy; // a run is in progress
+    // The work of this round.
+    _Atomic(dc_block_fn *) fn;
+    _Atomic(void *) ctx;
+    _Atomic uint32_t blocks;
+    _Atomic uint64_t claim; // round << 32 | next block
+    _Atomic uint32_t done;  // blocks finished in this round
 };
 
 static inline void relax(void) {
@@ -36,10 +48,17 @@ static inline void relax(void) {
 #endif
 }
 
+static uint32_t round_of(uint64_t claim) {
+    return (uint32_t)(claim >> 32);
+}
+
 // Take blocks of the given round until none is left.
-static void work(dc_pool *pool, uint32_t round, dc_block_fn *fn, void *ctx, int blocks) {
+static void work(dc_pool *pool, uint32_t round) {
+    dc_block_fn *fn = atomic_load_explicit(&pool->fn, memory_order_acquire);
+    void *ctx = atomic_load_explicit(&pool->ctx, memory_order_acquire);
+    uint32_t blocks = atomic_load_explicit(&pool->blocks, memory_order_acquire);
     uint64_t seen = atomic_load_explicit(&pool->claim, memory_order_acquire);
-    while ((uint32_t)(seen >> 32) == round && (int)(uint32_t)seen < blocks) {
+    while (round_of(seen) == round && (uint32_t)seen < blocks) {
         if (!atomic_compare_exchange_weak_explicit(&pool->claim, &seen, seen + 1,
                                                    memory_order_acq_rel, memory_order_acquire))
             continue;
@@ -49,36 +68,37 @@ static void work(dc_pool *pool, uint32_t round, dc_block_fn *fn, void *ctx, int 
     }
 }
 
+// Wait for another round than *last and put it there; false when the pool ends.
+static bool await_round(dc_pool *pool, uint32_t *last) {
+    for (int i = 0; i < SPINS; i++) {
+        uint32_t round = round_of(atomic_load_explicit(&pool->claim, memory_order_acquire));
+        if (round != *last) return *last = round, true;
+        relax();
+    }
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add(&pool->sleepers, 1);
+    while (!pool->stop && round_of(atomic_load(&pool->claim)) == *last)
+        pthread_cond_wait(&pool->wake, &pool->lock);
+    atomic_fetch_sub(&pool->sleepers, 1);
+    bool stop = pool->stop;
+    pthread_mutex_unlock(&pool->lock);
+    *last = round_of(atomic_load(&pool->claim));
+    return !stop;
+}
+
 static void *worker(void *arg) {
     dc_pool *pool = arg;
-    uint32_t last = 0;
-    for (;;) {
-        for (int i = 0; i < SPINS; i++) {
-            if (atomic_load_explicit(&pool->round, memory_order_acquire) != last) break;
-            relax();
-        }
-        pthread_mutex_lock(&pool->lock);
-        atomic_fetch_add(&pool->sleepers, 1);
-        while (!pool->stop && atomic_load(&pool->round) == last)
-            pthread_cond_wait(&pool->wake, &pool->lock);
-        atomic_fetch_sub(&pool->sleepers, 1);
-        bool stop = pool->stop;
-        uint32_t round = atomic_load(&pool->round);
-        dc_block_fn *fn = pool->fn;
-        void *ctx = pool->ctx;
-        int blocks = pool->blocks;
-        pthread_mutex_unlock(&pool->lock);
-        if (stop) return NULL;
-        last = round;
-        work(pool, round, fn, ctx, blocks);
-    }
+    uint32_t round = 0;
+    while (await_round(pool, &round))
+        work(pool, round);
+    return NULL;
 }
 
 int dc_core_count(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
     long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (int)n : 1;
+    return n > THREADS_MAX ? THREADS_MAX : n > 0 ? (int)n : 1;
 }
 
 dc_status dc_pool_new(dc_pool **out, int threads) {
@@ -112,9 +132,8 @@ void dc_pool_free(dc_pool *pool) {
     pool->stop = true;
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
-    atomic_fetch_add(&pool->round, 1); // wakes spinners
     for (int i = 0; i < pool->threads - 1; i++)
-        pthread_join(pool->workers[i], NULL);
+        pthread_join(pool->workers[i], NULL); // spinners see the end when they go to sleep
     pthread_cond_destroy(&pool->wake);
     pthread_mutex_destroy(&pool->lock);
     free(pool->workers);
@@ -125,23 +144,42 @@ int dc_pool_threads(const dc_pool *pool) {
     return pool ? pool->threads : 1;
 }
 
+// Publish the work of a new round, in the order that the top of this file explains; returns its
+// number.
+static uint32_t open_round(dc_pool *pool, dc_block_fn *fn, void *ctx, int blocks) {
+    uint32_t round = round_of(atomic_load_explicit(&pool->claim, memory_order_relaxed));
+    atomic_store_explicit(&pool->claim, (uint64_t)round << 32 | CLOSED, memory_order_relaxed);
+    atomic_store_explicit(&pool->fn, fn, memory_order_release);
+    atomic_store_explicit(&pool->ctx, ctx, memory_order_release);
+    atomic_store_explicit(&pool->blocks, (uint32_t)blocks, memory_order_release);
+    atomic_store_explicit(&pool->done, 0, memory_order_relaxed);
+    atomic_store(&pool->claim, (uint64_t)++round << 32);
+    return round;
+}
+
+static void wake_sleepers(dc_pool *pool) {
+    if (!atomic_load(&pool->sleepers)) return;
+    pthread_mutex_lock(&pool->lock);
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 void dc_pool_run(dc_pool *pool, dc_block_fn *fn, void *ctx, int blocks) {
     if (!pool || pool->threads == 1 || blocks <= 1) {
         for (int b = 0; b < blocks; b++)
             fn(ctx, b);
         return;
     }
-    pthread_mutex_lock(&pool->lock);
-    uint32_t round = atomic_load(&pool->round) + 1;
-    pool->fn = fn;
-    pool->ctx = ctx;
-    pool->blocks = blocks;
-    atomic_store(&pool->done, 0);
-    atomic_store(&pool->claim, (uint64_t)round << 32);
-    atomic_store(&pool->round, round);
-    if (atomic_load(&pool->sleepers)) pthread_cond_broadcast(&pool->wake);
-    pthread_mutex_unlock(&pool->lock);
-    work(pool, round, fn, ctx, blocks);
-    while (atomic_load_explicit(&pool->done, memory_order_acquire) < blocks)
+    bool nested_or_shared = atomic_exchange(&pool->busy, true);
+    DC_CHECK(!nested_or_shared);
+    uint32_t round = open_round(pool, fn, ctx, blocks);
+    wake_sleepers(pool);
+    work(pool, round);
+    // Others may still be at their last block; give way when that takes long.
+    for (int i = 0; atomic_load_explicit(&pool->done, memory_order_acquire) < (uint32_t)blocks;
+         i++) {
         relax();
+        if (i >= SPINS) sched_yield();
+    }
+    atomic_store(&pool->busy, false);
 }

@@ -11,7 +11,7 @@ enum { MESSAGE_MAX = 1024 };
 static _Thread_local char last_error[MESSAGE_MAX];
 
 dc_status dc_fail(dc_status code, const char *hint, const char *format, ...) {
-    char text[MESSAGE_MAX]; // formatted apart: an argument may be dc_error() itself
+    char text[MESSAGE_MAX] = ""; // formatted apart: an argument may be dc_error() itself
     va_list args;
     va_start(args, format);
     int n = vsnprintf(text, sizeof text, format, args);

@@ -32,7 +32,7 @@ static int reserve(dc_text *text, size_t n) {
 
 void dc_text_bytes(dc_text *text, const char *bytes, size_t n) {
     if (!reserve(text, n)) return;
-    memcpy(text->bytes + text->used, bytes, n);
+    if (n) memcpy(text->bytes + text->used, bytes, n);
     text->used += n;
     text->bytes[text->used] = 0;
 }
@@ -43,6 +43,8 @@ void dc_text_add(dc_text *text, const char *format, ...) {
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
+    if (n < 0 && text->status == DC_OK)
+        text->status = dc_fail(DC_NO_MEMORY, NULL, "a piece of text is longer than 2 GB");
     if (n >= 0 && reserve(text, (size_t)n)) {
         vsnprintf(text->bytes + text->used, (size_t)n + 1, format, again);
         text->used += (size_t)n;

@@ -1,5 +1,6 @@
 // Safetensors: what is written comes back, its bytes are fixed, and malformed files are refused.
 // Against the reference implementation see test_safetensors_py.py.
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -213,6 +214,49 @@ static void test_header_length(void **state) {
     assert_int_equal(dc_st_open(&file, in_folder("zero")), DC_BAD_INPUT);
 }
 
+// A file cut short anywhere is refused.
+static void test_cut(void **state) {
+    (void)state;
+    const dc_st_tensor t = {.name = "w", .ndim = 2, .shape = {2, 3}, .bytes = weights, .size = 24};
+    const dc_st_meta meta = {"k", "v"};
+    char *bytes;
+    size_t n;
+    assert_int_equal(dc_st_write(in_folder("b"), &t, 1, &meta, 1), DC_OK);
+    assert_int_equal(dc_file_read(in_folder("b"), 1000, &bytes, &n), DC_OK);
+    dc_st_file file;
+    for (size_t cut = 0; cut < n; cut++) {
+        uint8_t *part = malloc(cut ? cut : 1);
+        assert_non_null(part);
+        memcpy(part, bytes, cut);
+        assert_int_equal(dc_st_parse(&file, "cut", part, cut), DC_BAD_INPUT);
+        free(part);
+    }
+    free(bytes);
+}
+
+static ssize_t no_write(int fd, const void *bytes, size_t n) {
+    (void)fd, (void)bytes, (void)n;
+    errno = ENOSPC;
+    return -1;
+}
+
+// A full disk costs nothing of what was there.
+static void test_full(void **state) {
+    (void)state;
+    const dc_st_tensor t = {.name = "w", .ndim = 2, .shape = {2, 3}, .bytes = weights, .size = 24};
+    assert_int_equal(dc_st_write(in_folder("b"), &t, 1, NULL, 0), DC_OK);
+    dc_file_calls before = dc_file_system;
+    dc_file_system.write = no_write;
+    dc_status status = dc_st_write(in_folder("b"), NULL, 0, NULL, 0);
+    dc_file_system = before;
+    assert_int_equal(status, DC_IO);
+    assert_non_null(strstr(dc_error(), "free some space"));
+    dc_st_file file;
+    assert_int_equal(dc_st_open(&file, in_folder("b")), DC_OK);
+    assert_non_null(dc_st_find(&file, "w"));
+    dc_st_close(&file);
+}
+
 // A header made to cost memory is refused, not served.
 static void test_memory_bound(void **state) {
     (void)state;
@@ -282,7 +326,8 @@ int main(void) {
         cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_nothing),       cmocka_unit_test(test_twice),
         cmocka_unit_test(test_takes),         cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_header_length), cmocka_unit_test(test_memory_bound),
+        cmocka_unit_test(test_header_length), cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_full),          cmocka_unit_test(test_memory_bound),
         cmocka_unit_test(test_many),          cmocka_unit_test(test_dtypes),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
