@@ -29,7 +29,7 @@ enum {
     ENTRIES_MAX = 65536,        // absurd beyond
     PEEK = 512,                 // most npy headers take 128 bytes
     CHUNK = 1 << 18,            // bytes unpacked at a time; a multiple of every value's size
-    WHOLE_MAX = 256 * (1 << 20) // largest entry that gets a buffer of its own
+    WHOLE_MAX = 256 * (1 << 20) // largest entry that gets a buffer of its own, unless told
 };
 
 static const char damaged[] = "the file is damaged or cut short: copy or make it again";
@@ -249,7 +249,7 @@ static dc_status read_directory(dc_npz *npz) {
 }
 
 dc_status dc_npz_open_memory(dc_npz *npz, const char *name, const void *bytes, size_t size) {
-    *npz = (dc_npz){.path = name, .bytes = bytes, .size = size};
+    *npz = (dc_npz){.path = name, .bytes = bytes, .size = size, .whole_max = WHOLE_MAX};
     dc_arena_init(&npz->arena, 0);
     dc_status status = read_directory(npz);
     if (status != DC_OK) dc_npz_close(npz);
@@ -442,7 +442,7 @@ static dc_status convert_whole(const dc_npz *npz, const dc_npz_entry *entry, con
 
 static dc_status read_as(const dc_npz *npz, const dc_npz_entry *entry, const dc_npy *npy,
                          target t) {
-    bool whole = entry->deflated && entry->size <= WHOLE_MAX;
+    bool whole = entry->deflated && entry->size <= npz->whole_max;
     size_t size = whole ? entry->size : CHUNK;
     uint8_t *buffer = malloc(size);
     if (!buffer) return dc_fail(DC_NO_MEMORY, NULL, "no memory for %zu bytes", size);

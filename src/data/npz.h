@@ -36,8 +36,9 @@ typedef struct dc_npz {
     size_t count;
     dc_npz_entry *entries; // (count) in the order of the file's directory
     bool skip_crc;         // only for fuzzing: a mutated file should get past the checksum
-    dc_map map;            // behind bytes, when a path was opened
-    dc_arena arena;        // owns entries and names
+    uint64_t whole_max; // larger deflated arrays are converted in pieces, without a buffer as large
+    dc_map map;         // behind bytes, when a path was opened
+    dc_arena arena;     // owns entries and names
 } dc_npz;
 
 // Open an archive and check its whole directory. Borrows: path.
