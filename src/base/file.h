@@ -1,6 +1,6 @@
 // Files: whole reads with a bound, and writes that appear whole or not at all. A write goes to a
-// temporary name beside the target, is synced, renamed over it, and the folder is synced too, so that
-// neither kill -9 nor a full disk can cost what was there before.
+// temporary name beside the target, is synced, renamed over it, and the folder is synced too, so
+// that neither kill -9 nor a full disk can cost what was there before.
 #ifndef DC_FILE_H
 #define DC_FILE_H
 
@@ -19,10 +19,11 @@ typedef struct dc_file_calls {
 } dc_file_calls;
 extern dc_file_calls dc_file_system;
 
-// Read a whole file of at most `max` bytes into memory that the caller frees; a NUL follows the bytes.
+// Read a whole file of at most `max` bytes into memory that the caller frees; a NUL follows the
+// bytes.
 dc_status dc_file_read(const char *path, size_t max, char **bytes, size_t *n);
 
-// A file mapped read-only; size 0 maps to NULL.
+// A regular file mapped read-only; size 0 maps to NULL. Nobody may shorten the file meanwhile.
 typedef struct dc_map {
     const uint8_t *bytes;
     size_t size;
@@ -30,20 +31,24 @@ typedef struct dc_map {
 dc_status dc_map_open(dc_map *map, const char *path);
 void dc_map_close(dc_map *map);
 
-// An atomic write in progress.
+// An atomic write in progress. A failed call has already closed and removed the temporary file.
+// A path that is a device or a pipe (/dev/stdout) is written straight, and cannot be patched.
 typedef struct dc_save {
     int fd;
-    char *path, *temp;   // final and temporary name
-    char *buffer;        // pending bytes
+    char *path, *temp; // final and temporary name
+    char *buffer;      // pending bytes
     size_t pending;
-    uint64_t offset;     // bytes accepted so far
-    dc_status status;    // first failure; later calls return it
+    uint64_t offset;  // bytes accepted so far
+    dc_status status; // first failure; later calls return it
 } dc_save;
 dc_status dc_save_open(dc_save *save, const char *path);
 dc_status dc_save_write(dc_save *save, const void *bytes, size_t n);
-// Overwrite earlier bytes (headers whose content is known last); offset + n must not exceed save->offset.
+// Overwrite earlier bytes (headers whose content is known last); offset + n must not exceed
+// save->offset.
 dc_status dc_save_patch(dc_save *save, uint64_t offset, const void *bytes, size_t n);
-// Sync and rename. On failure the temporary file is removed and the old file is still in place.
+// Sync and rename. On failure the temporary file is removed and the old file is still in place (the
+// one exception: if only the last step, syncing the folder, fails, the new file is in place and
+// whole).
 dc_status dc_save_commit(dc_save *save);
 // Give up: remove the temporary file. Safe after commit or a failed open (does nothing).
 void dc_save_abort(dc_save *save);

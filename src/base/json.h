@@ -1,6 +1,6 @@
 // Strict JSON (RFC 8259): a reader into an arena and helpers for writing. No comments, no trailing
-// commas, no duplicate keys, no NaN, valid UTF-8 only, at most DC_JSON_DEPTH levels. Used for configs,
-// presets and safetensors headers, all of which may be hostile.
+// commas, no duplicate keys, no NUL inside a key, no NaN, valid UTF-8 only, at most DC_JSON_DEPTH
+// levels. Used for configs, presets and safetensors headers, all of which may be hostile.
 #ifndef DC_JSON_H
 #define DC_JSON_H
 
@@ -31,9 +31,9 @@ struct dc_json {
     size_t text_length; // bytes of text (a string may hold NUL)
     double number;      // finite
     bool truth;
-    dc_json *child;     // first element of an array or object
-    dc_json *next;      // next element of the parent
-    size_t count;       // number of elements
+    dc_json *child; // first element of an array or object
+    dc_json *next;  // next element of the parent
+    size_t count;   // number of elements
 };
 
 // Parse n bytes. `what` names the document in errors ("config.json"); errors tell line and column.
@@ -43,7 +43,9 @@ dc_status dc_json_parse(dc_arena *arena, const char *what, const char *bytes, si
 const dc_json *dc_json_get(const dc_json *object, const char *key);
 // Number as a whole number exactly representable in int64; false otherwise.
 bool dc_json_int(const dc_json *value, int64_t *out);
-// Append a quoted, escaped string.
+// Whether n bytes are valid UTF-8.
+bool dc_json_utf8(const char *s, size_t n);
+// Append a quoted, escaped string; bytes that are not UTF-8 become U+FFFD.
 void dc_json_quote(dc_text *text, const char *s);
 // Append a number in the shortest form that reads back to the same double ("null" if not finite).
 void dc_json_number(dc_text *text, double x);

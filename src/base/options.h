@@ -1,6 +1,6 @@
 // Option tables: one table of rows describes the fields of a config struct, and from it come the
-// command-line flags, the config-file keys, the help text, the recorded config and the documentation
-// card. A value passes the same check wherever it comes from.
+// command-line flags, the config-file keys, the help text, the recorded config and the
+// documentation card. A value passes the same check wherever it comes from.
 #ifndef DC_OPTIONS_H
 #define DC_OPTIONS_H
 
@@ -19,7 +19,7 @@ typedef enum dc_kind {
     DC_BOOL,   // bool: on|off (true/false, 1/0 are taken too)
     DC_TEXT,   // char[DC_TEXT_MAX]
     DC_CHOICE, // int: index into `choices`, written by name
-    DC_LIST,   // dc_int_list, written 512,512,512
+    DC_LIST,   // dc_int_list, written 512,512,512; empty only if the default is
 } dc_kind;
 
 typedef struct dc_int_list {
@@ -28,7 +28,7 @@ typedef struct dc_int_list {
 } dc_int_list;
 
 typedef struct dc_option {
-    const char *name;    // key in files; flag is --name with '_' as '-'
+    const char *name; // key in files; flag is --name with '_' as '-'
     dc_kind kind;
     size_t offset;       // offsetof the field in the config struct
     const char *init;    // default, as text
@@ -37,16 +37,20 @@ typedef struct dc_option {
     const char *help;    // one line
 } dc_option;
 
-// A table ends with a row whose name is NULL. Fill the struct with the defaults (a bad default is a bug).
+// A table ends with a row whose name is NULL. Fill the struct with the defaults (a bad default is a
+// bug).
 void dc_options_init(const dc_option *table, void *config);
-// Set one option from text. Unknown names get DC_USAGE and the nearest name; bad values the allowed range.
+// Set one option from text. Unknown names get DC_USAGE and the nearest name; bad values the allowed
+// range.
 dc_status dc_options_set(const dc_option *table, void *config, const char *name, const char *value);
 const dc_option *dc_options_find(const dc_option *table, const char *name);
 // Format the current value of one option as text (not JSON-quoted).
 void dc_options_value(const dc_option *option, const void *config, dc_text *out);
-// Append "name": value members, comma-separated, each on a line of its own with two spaces of indent.
+// Append "name": value members, comma-separated, each on a line of its own with two spaces of
+// indent; no newline before the first or after the last.
 void dc_options_json(const dc_option *table, const void *config, dc_text *out);
 // Set every member of a JSON object; numbers, booleans, strings and arrays of numbers are accepted.
+// Errors: DC_BAD_INPUT, with what stood before the faulty member already set.
 dc_status dc_options_read(const dc_option *table, void *config, const dc_json *object);
 // Help: one line an option: flag, default, range or choices, meaning.
 void dc_options_help(const dc_option *table, dc_text *out);

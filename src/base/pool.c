@@ -26,7 +26,7 @@ struct dc_pool {
     // that a late worker can never claim a block of a later round with an old function.
     _Atomic uint64_t claim; // round << 32 | next block
     _Atomic uint32_t round;
-    _Atomic int done;   // blocks finished in this round
+    _Atomic int done; // blocks finished in this round
     _Atomic int sleepers;
 };
 
@@ -85,8 +85,8 @@ dc_status dc_pool_new(dc_pool **out, int threads) {
     *out = NULL;
     if (threads == 0) threads = dc_core_count();
     if (threads < 0 || threads > THREADS_MAX)
-        return dc_fail(DC_USAGE, "give 1 to 1024, or 0 for all cores", "impossible number of threads (%d)",
-                       threads);
+        return dc_fail(DC_USAGE, "give 1 to 1024, or 0 for all cores",
+                       "impossible number of threads (%d)", threads);
     dc_pool *pool = calloc(1, sizeof *pool);
     if (!pool) return dc_fail(DC_NO_MEMORY, NULL, "no memory for a thread pool");
     pool->workers = calloc((size_t)threads, sizeof *pool->workers);
@@ -99,8 +99,8 @@ dc_status dc_pool_new(dc_pool **out, int threads) {
     if (pool->threads < threads) {
         int got = pool->threads;
         dc_pool_free(pool);
-        return dc_fail(DC_NO_MEMORY, "lower --threads", "only %d of %d threads could be started", got,
-                       threads);
+        return dc_fail(DC_NO_MEMORY, "lower --threads", "only %d of %d threads could be started",
+                       got, threads);
     }
     *out = pool;
     return DC_OK;

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "data/npz.h"
 
 #include <stdint.h>
 
@@ -22,19 +23,34 @@ typedef struct dc_dataset {
     dc_column columns[DC_COLUMNS_MAX];
     int64_t traj_count;
     // First row of each trajectory, and the end: (traj_count + 1). Trajectory t has rows
-    // traj_start[t] ... traj_start[t + 1] - 1, at least 2 of them; its last row has no action of its own.
+    // traj_start[t] ... traj_start[t + 1] - 1, at least 2 of them; its last row has no action of
+    // its own.
     const int64_t *traj_start;
-    uint64_t hash; // of the content; recorded in a run's config
+    uint64_t hash;  // of the content; recorded in a run's config
     dc_arena arena; // owns everything above
 } dc_dataset;
 
-// Load an OGBench file: observations (N, ...), actions (N, ...), terminals (N).
+// Load an OGBench file: observations (N, ...), actions (N, ...), terminals (N), all of numbers.
+// They become the columns "obs" and "act" and the table of trajectories; every other array of N
+// rows becomes a column of its own name. Float actions are clipped to +-(1 - 1e-5); whole numbers
+// are discrete actions and stay.
 dc_status dc_dataset_load(dc_dataset *data, const char *path);
-// Free a loaded or made data set.
+// The same from an open archive. Borrows: npz (only during the call).
+dc_status dc_dataset_read(dc_dataset *data, const dc_npz *npz);
+
+// Make a data set in memory: _make, then _add for each column and fill traj_start (traj_count + 1)
+// and the values, then _seal, which checks the table and sets the hash. _fini also after a failure.
+dc_status dc_dataset_make(dc_dataset *data, int64_t rows, int64_t traj_count, int64_t **traj_start);
+// A new column of zeros, (rows, width); the name is copied.
+dc_status dc_dataset_add(dc_dataset *data, const char *name, int64_t width, float **values);
+dc_status dc_dataset_seal(dc_dataset *data);
+
+// Free a loaded or made data set; safe after a failed load or make, and twice.
 void dc_dataset_fini(dc_dataset *data);
 // Column by internal name; NULL when there is none.
 const dc_column *dc_dataset_column(const dc_dataset *data, const char *name);
-// Content hash over columns and trajectory table (also for data sets that an environment made).
+// Content hash over columns and trajectory table (also for data sets that an environment made). The
+// order of columns, and how a file packs them or which type it stores them in, do not matter.
 uint64_t dc_dataset_hash(const dc_dataset *data);
 
 #endif

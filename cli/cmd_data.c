@@ -1,0 +1,249 @@
+// dcrl data: look into a data set. `info` opens a file as training would, with every check, and
+// tells what is in it: arrays as stored, trajectories, dimensions, ranges and the hash that a run
+// records.
+#include "cli.h"
+
+#include "base/json.h"
+#include "base/options.h"
+#include "base/text.h"
+#include "data/dataset.h"
+#include "data/npz.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "dcrl data: look into a data set\n"
+    "\n"
+    "usage: dcrl data info PATH [--json]\n"
+    "\n"
+    "  info     check a file as training would, then tell its arrays, trajectories, dimensions,\n"
+    "           ranges and hash\n"
+    "  --json   one JSON object instead of a table\n"
+    "\n"
+    "A data set is an .npz file in OGBench's layout, as numpy.savez or `dcrl gen` write it:\n"
+    "  observations (N, ...)   numbers; a row is a state\n"
+    "  actions      (N, ...)   float in [-1, 1], or whole numbers for discrete actions\n"
+    "  terminals    (N)        1 on the last row of each trajectory, 0 elsewhere\n"
+    "Further arrays of N rows (qpos, qvel, button_states, ...) are kept as columns.\n"
+    "\n"
+    "example: dcrl data info pointmaze-large-navigate-v0.npz\n";
+
+typedef struct lengths {
+    int64_t min, max;
+    double median;
+} lengths;
+
+typedef struct range {
+    float min, max;
+} range;
+
+typedef struct info {
+    const char *path;
+    dc_npz npz;
+    dc_dataset data;
+    lengths length; // rows of a trajectory
+    const dc_column *obs, *act;
+    range obs_range, act_range;
+} info;
+
+static int by_value(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static dc_status measure_lengths(const dc_dataset *data, lengths *out) {
+    size_t n = (size_t)data->traj_count;
+    int64_t *sorted = malloc(n * sizeof *sorted);
+    if (!sorted) return dc_fail(DC_NO_MEMORY, NULL, "no memory for %zu trajectories", n);
+    for (size_t t = 0; t < n; t++)
+        sorted[t] = data->traj_start[t + 1] - data->traj_start[t];
+    qsort(sorted, n, sizeof *sorted, by_value);
+    out->min = sorted[0];
+    out->max = sorted[n - 1];
+    out->median = ((double)sorted[(n - 1) / 2] + (double)sorted[n / 2]) / 2;
+    free(sorted);
+    return DC_OK;
+}
+
+static range measure_range(const dc_dataset *data, const dc_column *column) {
+    range r = {INFINITY, -INFINITY};
+    size_t n = (size_t)data->rows * (size_t)column->width;
+    for (size_t i = 0; i < n; i++) {
+        r.min = column->values[i] < r.min ? column->values[i] : r.min;
+        r.max = column->values[i] > r.max ? column->values[i] : r.max;
+    }
+    return r;
+}
+
+static dc_status gather(info *in) {
+    DC_TRY(dc_npz_open(&in->npz, in->path));
+    DC_TRY(dc_dataset_read(&in->data, &in->npz));
+    in->obs = dc_dataset_column(&in->data, "obs");
+    in->act = dc_dataset_column(&in->data, "act");
+    in->obs_range = measure_range(&in->data, in->obs);
+    in->act_range = measure_range(&in->data, in->act);
+    return measure_lengths(&in->data, &in->length);
+}
+
+// A name from a file, safe to show: what is not printable ASCII becomes '?'.
+static const char *shown(const char *name, char *buffer, size_t size) {
+    size_t n = 0;
+    for (; name[n] && n + 1 < size; n++)
+        buffer[n] = name[n] >= 32 && name[n] < 127 ? name[n] : '?';
+    buffer[n] = 0;
+    return buffer;
+}
+
+// (1000, 30), (1000,) or (); JSON has brackets and no lone comma.
+static void add_shape(dc_text *out, const dc_npy *npy, bool json) {
+    dc_text_add(out, json ? "[" : "(");
+    for (int d = 0; d < npy->ndim; d++)
+        dc_text_add(out, "%s%lld", d ? ", " : "", (long long)npy->shape[d]);
+    dc_text_add(out, "%s%s", npy->ndim == 1 && !json ? "," : "", json ? "]" : ")");
+}
+
+// ---- the table ----
+
+static void table_entry(const dc_npz_entry *entry, const dc_npy *npy, dc_text *out) {
+    char name[64];
+    dc_text_add(out, "%-16s %-8s %15llu %15llu  ", shown(entry->name, name, sizeof name),
+                npy ? dc_dtype_name(npy->type) : "other",
+                (unsigned long long)(npy ? npy->bytes : entry->size),
+                (unsigned long long)entry->packed);
+    if (npy)
+        add_shape(out, npy, false);
+    else
+        dc_text_add(out, "not used");
+    dc_text_add(out, "\n");
+}
+
+static void table_column(const char *name, const dc_column *column, range r, dc_text *out) {
+    dc_text_add(out, "%-14s%d values a row, from %.6g to %.6g\n", name, column->width,
+                (double)r.min, (double)r.max);
+}
+
+static void table_head(const info *in, dc_text *out) {
+    const dc_dataset *d = &in->data;
+    dc_text_add(out, "%-14s%s\n", "file", in->path);
+    dc_text_add(out, "%-14s%lld\n", "rows", (long long)d->rows);
+    dc_text_add(out, "%-14s%lld, of %lld to %lld rows, median %g\n", "trajectories",
+                (long long)d->traj_count, (long long)in->length.min, (long long)in->length.max,
+                in->length.median);
+    table_column("obs", in->obs, in->obs_range, out);
+    table_column("act", in->act, in->act_range, out);
+    dc_text_add(out, "%-14s%016llx\n", "hash", (unsigned long long)d->hash);
+    dc_text_add(out, "\n%-16s %-8s %15s %15s  %s\n", "array", "type", "bytes", "in file", "shape");
+}
+
+// ---- the JSON object ----
+
+static void json_entry(const dc_npz_entry *entry, const dc_npy *npy, bool first, dc_text *out) {
+    dc_text_add(out, "%s{\"name\": ", first ? "" : ", ");
+    dc_json_quote(out, entry->name);
+    dc_text_add(out, ", \"dtype\": %s%s%s, \"shape\": ", npy ? "\"" : "",
+                npy ? dc_dtype_name(npy->type) : "null", npy ? "\"" : "");
+    if (npy)
+        add_shape(out, npy, true);
+    else
+        dc_text_add(out, "null");
+    dc_text_add(out, ", \"bytes\": %llu, \"bytes_in_file\": %llu}",
+                (unsigned long long)(npy ? npy->bytes : entry->size),
+                (unsigned long long)entry->packed);
+}
+
+static void json_column(const char *name, const dc_column *column, range r, dc_text *out) {
+    dc_text_add(out, "\"%s_dim\": %d, \"%s_min\": ", name, column->width, name);
+    dc_json_number(out, (double)r.min);
+    dc_text_add(out, ", \"%s_max\": ", name);
+    dc_json_number(out, (double)r.max);
+    dc_text_add(out, ", ");
+}
+
+static void json_head(const info *in, dc_text *out) {
+    const dc_dataset *d = &in->data;
+    dc_text_add(out, "{\"path\": ");
+    dc_json_quote(out, in->path);
+    dc_text_add(out, ", \"rows\": %lld, \"trajectories\": %lld, ", (long long)d->rows,
+                (long long)d->traj_count);
+    dc_text_add(out, "\"length_min\": %lld, \"length_median\": ", (long long)in->length.min);
+    dc_json_number(out, in->length.median);
+    dc_text_add(out, ", \"length_max\": %lld, ", (long long)in->length.max);
+    json_column("obs", in->obs, in->obs_range, out);
+    json_column("act", in->act, in->act_range, out);
+    dc_text_add(out, "\"columns\": [");
+    for (int c = 0; c < d->column_count; c++) {
+        if (c) dc_text_add(out, ", ");
+        dc_json_quote(out, d->columns[c].name);
+    }
+    dc_text_add(out, "], \"hash\": \"%016llx\", \"arrays\": [", (unsigned long long)d->hash);
+}
+
+// ---- the command ----
+
+static dc_status describe(const info *in, bool json, dc_text *out) {
+    if (json)
+        json_head(in, out);
+    else
+        table_head(in, out);
+    for (size_t i = 0; i < in->npz.count; i++) {
+        const dc_npz_entry *entry = &in->npz.entries[i];
+        dc_npy npy;
+        dc_status status = dc_npz_head(&in->npz, entry, &npy);
+        if (status != DC_OK && status != DC_UNSUPPORTED) return status;
+        const dc_npy *known = status == DC_OK ? &npy : NULL;
+        if (json)
+            json_entry(entry, known, i == 0, out);
+        else
+            table_entry(entry, known, out);
+    }
+    if (json) dc_text_add(out, "]}\n");
+    return dc_text_status(out);
+}
+
+static dc_status run_info(const char *path, bool json) {
+    info in = {.path = path};
+    dc_text out;
+    dc_text_init(&out);
+    dc_status status = gather(&in);
+    if (status == DC_OK) status = describe(&in, json, &out);
+    if (status == DC_OK) fwrite(out.bytes, 1, out.used, stdout);
+    dc_text_fini(&out);
+    dc_dataset_fini(&in.data);
+    dc_npz_close(&in.npz);
+    return status;
+}
+
+static dc_status unknown(const char *what, const char *word, const char *known) {
+    if (dc_nearest(word, &known, 1))
+        return dc_fail(DC_USAGE, NULL, "unknown %s (%s): did you mean '%s'?", what, word, known);
+    return dc_fail(DC_USAGE, "see dcrl data --help", "unknown %s (%s)", what, word);
+}
+
+static bool asks_help(const char *word) {
+    return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
+dc_status cmd_data(int argc, char **argv) {
+    const char *path = NULL;
+    bool json = false;
+    for (int i = 0; i < argc; i++)
+        if (asks_help(argv[i])) return fputs(help, stdout), DC_OK;
+    if (argc == 0) return dc_fail(DC_USAGE, "dcrl data info PATH", "a sub-command is missing");
+    if (strcmp(argv[0], "info") != 0) return unknown("sub-command", argv[0], "info");
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--json"))
+            json = true;
+        else if (argv[i][0] == '-' && argv[i][1])
+            return unknown("flag", argv[i], "--json");
+        else if (path)
+            return dc_fail(DC_USAGE, "give one path", "a second path (%s)", argv[i]);
+        else
+            path = argv[i];
+    }
+    if (!path) return dc_fail(DC_USAGE, "dcrl data info PATH", "a path is missing");
+    return run_info(path, json);
+}
