@@ -58,7 +58,7 @@ static dc_status take_value(words *in, const char *flag, size_t n, const char **
 }
 
 static dc_status take_set(cli_args *args, words *in, const char *flag, size_t n) {
-    const char *pair = NULL;
+    const char *pair = "";
     DC_TRY(take_value(in, flag, n, &pair));
     if (!strchr(pair, '='))
         return dc_fail(DC_USAGE, "write --set key=value", "no value for a key (--set %s)", pair);
