@@ -58,7 +58,7 @@ static dc_status take_value(words *in, const char *flag, size_t n, const char **
 }
 
 static dc_status take_set(cli_args *args, words *in, const char *flag, size_t n) {
-    const char *pair = "";
+    const char *pair = NULL;
     DC_TRY(take_value(in, flag, n, &pair));
     if (!strchr(pair, '='))
         return dc_fail(DC_USAGE, "write --set key=value", "no value for a key (--set %s)", pair);
@@ -102,7 +102,7 @@ static dc_status take_word(cli_args *args, words *in) {
     if (!strcmp(word, "-o")) return take_flag(args, in, "out");
     if (!strncmp(word, "--", 2) && word[2]) return take_flag(args, in, word + 2);
     if (word[0] == '-' && word[1] && !strchr("0123456789.", word[1]))
-        return unknown_flag(args, word + 1 + (word[1] == '-'), strlen(word) - 1);
+        return unknown_flag(args, word + 1, strlen(word) - 1);
     return take_plain(args, word);
 }
 

@@ -48,11 +48,11 @@ static int choice_index(const char *choices, const char *word) {
 
 // A bound, with 1000000000000 as 1e12.
 static void write_bound(double x, char out[DC_NUMBER_MAX]) {
-    size_t n = dc_number_write(x, out), keep = n;
-    while (keep > 0 && out[keep - 1] == '0')
-        keep--;
-    if (n - keep < 6 || strpbrk(out, ".e")) return;
-    snprintf(out + keep, DC_NUMBER_MAX - keep, "e%d", (int)(n - keep));
+    size_t n = dc_number_write(x, out), zeros = 0;
+    while (zeros < n && out[n - 1 - zeros] == '0')
+        zeros++;
+    if (zeros >= 6 && zeros < 99 && !strpbrk(out, ".e"))
+        snprintf(out + n - zeros, 8, "e%u", (unsigned)zeros);
 }
 
 static const char *range(const dc_option *o, char out[2 * DC_NUMBER_MAX + 8]) {

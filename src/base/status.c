@@ -1,5 +1,6 @@
 // Status records: one message a thread, see status.h.
 #include "base/status.h"
+#undef dc_fail
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -21,6 +21,10 @@ typedef enum dc_status {
 dc_status dc_fail(dc_status code, const char *hint, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+#ifdef __clang_analyzer__ // tell it that dc_fail returns its code, so never DC_OK
+#define dc_fail(code, ...) (dc_fail(code, __VA_ARGS__), (code))
+#endif
+
 // The last error of this thread, as "message: hint"; valid until the next dc_fail of this thread.
 const char *dc_error(void);
 

@@ -250,7 +250,8 @@ static dc_status read_column(dc_dataset *data, const dc_npz *npz, const array *a
         DC_TRY(take_values(data, width, values));
         DC_TRY(dc_npz_floats(npz, a->entry, &a->npy, *values));
     }
-    return enter(data, name, width, *values);
+    dc_status status = enter(data, name, width, *values);
+    return status == DC_OK ? DC_OK : dc_fail_prefix(status, npz->path);
 }
 
 static dc_status read_main(dc_dataset *data, const dc_npz *npz, const array *obs,

@@ -273,6 +273,14 @@ const int32_t *dc_sampler_slot(const dc_sampler *sampler) {
     return sampler->pick;
 }
 
+size_t dc_sampler_bytes(const dc_sampler *sampler) {
+    size_t batch = (size_t)sampler->spec.batch, bytes = sizeof *sampler;
+    for (dc_stream stream = 0; stream < DC_STREAMS; stream++)
+        if (sampler->stream[stream]) bytes += batch * sizeof **sampler->stream;
+    if (sampler->slots) bytes += batch * sizeof *sampler->pick + dc_slots_bytes(sampler->slots);
+    return bytes;
+}
+
 // ---- state as words: the spec that gave it meaning, the next step, the slots ----
 
 static void header(const dc_sampler *sampler, int64_t words[HEADER_WORDS]) {

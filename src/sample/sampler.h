@@ -69,11 +69,14 @@ typedef struct dc_sampler dc_sampler;
 dc_status dc_sampler_new(dc_sampler **sampler, const dc_dataset *data, const dc_sampler_spec *spec);
 void dc_sampler_free(dc_sampler *sampler); // Nullable
 // Fill all streams for `step`. Steps must come in order from 0, or from where a loaded state stopped.
+// Errors: those of the chooser, and of memory for explicit trees; load a state before going on.
 dc_status dc_sampler_next(dc_sampler *sampler, uint64_t step);
 // Values of a stream (batch), valid until the next call. NULL for streams that the spec does not fill.
 const int64_t *dc_sampler_stream(const dc_sampler *sampler, dc_stream stream);
 // Slot that each row came from (batch), for `dcrl sample` and tests; NULL unless segments == TREE.
 const int32_t *dc_sampler_slot(const dc_sampler *sampler);
+// Bytes that the sampler takes from the system now; midpoint trees of any length take the same.
+size_t dc_sampler_bytes(const dc_sampler *sampler);
 // Complete state as words, for checkpoints; the caller frees. Loading checks every word.
 dc_status dc_sampler_save(const dc_sampler *sampler, int64_t **words, size_t *count);
 dc_status dc_sampler_load(dc_sampler *sampler, const int64_t *words, size_t count);

@@ -1,0 +1,228 @@
+// dcrl sample: prints the integers that a learner would train on, as CSV. It is how one looks at
+// the sampler, and how any other program can check it. The sampler runs here, batch by batch; its
+// rows are collected, and blocks of them are turned into text by all threads and written in order,
+// so the bytes do not depend on the number of threads.
+#include "args.h"
+#include "cli.h"
+
+#include "base/pool.h"
+#include "data/dataset.h"
+#include "sample/rows.h"
+#include "sample/sampler.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    COLUMNS = 6,                    // most that a stream prints
+    BLOCK_ROWS = 4096,              // rows that one thread formats at a time
+    BLOCKS = 16,                    // blocks that are collected before they are written
+    ROW_BYTES = COLUMNS * (20 + 1), // a number of 64 bits and a comma or newline
+    CHUNK_ROWS = BLOCK_ROWS * BLOCKS,
+};
+
+enum { STREAM_DC, STREAM_PROP };
+
+typedef struct flags {
+    char data[DC_TEXT_MAX];
+    int stream;
+    int64_t count, slots, seed, threads;
+} flags;
+
+static const dc_option flag_table[] = {
+    {"data", DC_TEXT, offsetof(flags, data), "", 0, 0, NULL, "data set to sample from"},
+    {"stream", DC_CHOICE, offsetof(flags, stream), "dc", 0, 0, "dc|prop", "which rows to print"},
+    {"count", DC_INT, offsetof(flags, count), "1024", 0, 1e15, NULL, "number of rows to print"},
+    {"slots", DC_INT, offsetof(flags, slots), "128", 1, 1 << 20, NULL, "dc: trees in flight"},
+    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "seed of all draws"},
+    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads, 0 for all cores"},
+    {0},
+};
+
+typedef struct keys {
+    int64_t batch, n;
+    int split, order, goal_law;
+    bool goal_pairs;
+    double gamma, goal_current, goal_future, goal_random;
+} keys;
+
+static const dc_option key_table[] = {
+    {"batch", DC_INT, offsetof(keys, batch), "1024", 1, 1 << 24, NULL, "rows of a step"},
+    {"split", DC_CHOICE, offsetof(keys, split), "midpoint", 0, 0, "midpoint|random",
+     "dc: where a segment is divided"},
+    {"order", DC_CHOICE, offsetof(keys, order), "up", 0, 0, "up|down",
+     "dc: children before parents, or the reverse"},
+    {"n", DC_INT, offsetof(keys, n), "25", 1, 1e9, NULL, "prop: steps to the n-step state"},
+    {"gamma", DC_REAL, offsetof(keys, gamma), "0.99", 0, 0.9999999999, NULL,
+     "prop: discount, of the geometric goal"},
+    {"goal_pairs", DC_BOOL, offsetof(keys, goal_pairs), "off", 0, 0, NULL,
+     "prop: start and goal uniform over pairs of a trajectory, no mixture"},
+    {"goal_current", DC_REAL, offsetof(keys, goal_current), "0.2", 0, 1, NULL,
+     "prop: share of goals that are the state itself"},
+    {"goal_future", DC_REAL, offsetof(keys, goal_future), "0.5", 0, 1, NULL,
+     "prop: share of goals later in the trajectory"},
+    {"goal_random", DC_REAL, offsetof(keys, goal_random), "0.3", 0, 1, NULL,
+     "prop: share of goals from anywhere"},
+    {"goal_law", DC_CHOICE, offsetof(keys, goal_law), "geometric", 0, 0, "uniform|geometric",
+     "prop: law of the later state"},
+    {0},
+};
+
+static const char usage[] =
+    "usage: dcrl sample --data PATH --stream dc|prop --count N [--set KEY=VALUE]...\n\n"
+    "Print, as CSV, the integers that a learner would train on: what a step takes, in its order.\n"
+    "The same seed gives the same bytes, with any number of threads.\n\n"
+    "  dc    step,slot,traj,i,k,j   a node of a slot's tree: segment (i, j) divided at k; i, k and "
+    "j\n"
+    "                               are positions within trajectory number traj\n"
+    "  prop  step,i,n,goal          a propagation row: state, the state n steps later (or the last "
+    "of\n"
+    "                               the trajectory) and goal, all three as rows of the data set,\n"
+    "                               since a goal may lie in another trajectory\n\n"
+    "  dcrl sample --data maze.npz --stream dc --count 4096 --slots 8 > nodes.csv\n"
+    "  dcrl sample --data maze.npz --stream prop --count 4096 --set n=100 --set goal_law=uniform\n";
+
+// ---- text ----
+
+// Rows that wait to be written, and their text.
+typedef struct chunk {
+    const dc_dataset *data;
+    int stream;
+    int64_t (
+        *rows)[COLUMNS]; // (CHUNK_ROWS) dc: step, slot, i, k, j as data-set rows; prop: as printed
+    int64_t used;
+    char *text;           // (BLOCKS, BLOCK_ROWS * ROW_BYTES)
+    size_t bytes[BLOCKS]; // of text in each block
+} chunk;
+
+static char *put_number(char *at, int64_t value, char after) {
+    char digits[20];
+    int n = 0;
+    do {
+        digits[n++] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    while (n)
+        *at++ = digits[--n];
+    *at++ = after;
+    return at;
+}
+
+static char *put_row(const chunk *c, const dc_trajectories *set, const int64_t *row, char *at) {
+    at = put_number(at, row[0], ',');
+    at = put_number(at, row[1], ',');
+    if (c->stream == STREAM_PROP) return put_number(put_number(at, row[2], ','), row[3], '\n');
+    int64_t traj = dc_trajectory_of(set, row[2], 0), first = set->start[traj];
+    at = put_number(at, traj, ',');
+    for (int q = 2; q < 5; q++)
+        at = put_number(at, row[q] - first, q < 4 ? ',' : '\n');
+    return at;
+}
+
+static void format_block(void *ctx, int block) {
+    chunk *c = ctx;
+    dc_trajectories set = {c->data->traj_start, c->data->traj_count, c->data->rows, 0};
+    int64_t first = (int64_t)block * BLOCK_ROWS, end = first + BLOCK_ROWS;
+    char *text = c->text + (size_t)block * BLOCK_ROWS * ROW_BYTES, *at = text;
+    for (int64_t row = first; row < end && row < c->used; row++)
+        at = put_row(c, &set, c->rows[row], at);
+    c->bytes[block] = (size_t)(at - text);
+}
+
+static dc_status write_chunk(chunk *c, dc_pool *pool) {
+    int blocks = (int)((c->used + BLOCK_ROWS - 1) / BLOCK_ROWS);
+    dc_pool_run(pool, format_block, c, blocks);
+    for (int b = 0; b < blocks; b++)
+        if (fwrite(c->text + (size_t)b * BLOCK_ROWS * ROW_BYTES, 1, c->bytes[b], stdout) !=
+            c->bytes[b])
+            return dc_fail(DC_IO, NULL, "standard output could not be written");
+    c->used = 0;
+    return DC_OK;
+}
+
+// ---- rows ----
+
+// Row of the batch, as the chunk keeps it.
+static void take_row(const chunk *c, const dc_sampler *sampler, int64_t step, int64_t row,
+                     int64_t out[COLUMNS]) {
+    static const dc_stream streams[2][3] = {{DC_I, DC_K, DC_J}, {DC_P, DC_N, DC_G}};
+    int at = 0;
+    out[at++] = step;
+    if (c->stream == STREAM_DC) out[at++] = dc_sampler_slot(sampler)[row];
+    for (int q = 0; q < 3; q++)
+        out[at++] = dc_sampler_stream(sampler, streams[c->stream][q])[row];
+}
+
+static dc_status stream_rows(chunk *c, dc_sampler *sampler, dc_pool *pool, int64_t count,
+                             int64_t batch) {
+    for (int64_t step = 0; step * batch < count; step++) {
+        DC_TRY(dc_sampler_next(sampler, (uint64_t)step));
+        int64_t left = count - step * batch;
+        for (int64_t row = 0; row < batch && row < left; row++) {
+            take_row(c, sampler, step, row, c->rows[c->used++]);
+            if (c->used == CHUNK_ROWS) DC_TRY(write_chunk(c, pool));
+        }
+    }
+    return write_chunk(c, pool);
+}
+
+static dc_sampler_spec spec_of(const flags *f, const keys *k) {
+    return (dc_sampler_spec){
+        .seed = (uint64_t)f->seed,
+        .batch = (int)k->batch,
+        .segments = f->stream == STREAM_DC ? DC_SEG_TREE : DC_SEG_NONE,
+        .split = (dc_split)k->split,
+        .order = (dc_order)k->order,
+        .slots = (int)f->slots,
+        .gamma = k->gamma,
+        .propagation = f->stream == STREAM_PROP,
+        .n = (int)k->n,
+        .goal_pairs = k->goal_pairs,
+        .goal_current = k->goal_current,
+        .goal_future = k->goal_future,
+        .goal_random = k->goal_random,
+        .goal_law = (dc_law)k->goal_law,
+    };
+}
+
+static dc_status print_stream(const dc_dataset *data, const flags *f, const keys *k) {
+    chunk c = {.data = data, .stream = f->stream};
+    dc_sampler_spec spec = spec_of(f, k);
+    dc_sampler *sampler = NULL;
+    dc_pool *pool = NULL;
+    c.rows = malloc(CHUNK_ROWS * sizeof *c.rows);
+    c.text = malloc((size_t)CHUNK_ROWS * ROW_BYTES);
+    dc_status status = DC_OK;
+    if (!c.rows || !c.text) DC_GOTO(dc_fail(DC_NO_MEMORY, NULL, "no memory for rows"), done);
+    DC_GOTO(dc_sampler_new(&sampler, data, &spec), done);
+    DC_GOTO(dc_pool_new(&pool, (int)f->threads), done);
+    fputs(f->stream == STREAM_DC ? "step,slot,traj,i,k,j\n" : "step,i,n,goal\n", stdout);
+    status = stream_rows(&c, sampler, pool, f->count, k->batch);
+done:
+    dc_pool_free(pool);
+    dc_sampler_free(sampler);
+    free(c.rows);
+    free(c.text);
+    return status;
+}
+
+dc_status cmd_sample(int argc, char **argv) {
+    flags f;
+    keys k;
+    cli_args args = {
+        .usage = usage, .flags = flag_table, .config = &f, .keys = key_table, .takes = CLI_SET};
+    DC_TRY(cli_args_parse(&args, argc, argv));
+    if (args.help) return DC_OK;
+    DC_TRY(cli_args_need(&args, "data"));
+    DC_TRY(cli_args_need(&args, "stream"));
+    DC_TRY(cli_args_need(&args, "count"));
+    dc_options_init(key_table, &k);
+    DC_TRY(cli_args_apply(&args, key_table, &k));
+    dc_dataset data;
+    DC_TRY(dc_dataset_load(&data, f.data));
+    dc_status status = print_stream(&data, &f, &k);
+    dc_dataset_fini(&data);
+    return status;
+}

@@ -1,0 +1,60 @@
+// Evaluation on the combination-lock, see lock_eval.h. All pairs of distance h are one stretch of rows
+// (s, s + h), asked in chunks.
+#include "rollout/lock_eval.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct buffers {
+    int64_t *s, *g; // (horizon)
+    float *d;       // (horizon)
+} buffers;
+
+// Sum of |d - h| over all pairs at distance h.
+static double error_at(dc_agent *agent, int64_t horizon, int64_t h, buffers *b) {
+    int64_t pairs = horizon - h;
+    for (int64_t s = 0; s < pairs; s++) {
+        b->s[s] = s;
+        b->g[s] = s + h;
+    }
+    dc_agent_distances(agent, pairs, b->s, b->g, b->d);
+    double sum = 0;
+    for (int64_t s = 0; s < pairs; s++)
+        sum += fabs((double)b->d[s] - (double)h);
+    return sum;
+}
+
+static void score_all(dc_agent *agent, dc_lock_score *score, buffers *b) {
+    int64_t horizon = agent->data->rows, longest = horizon - 1;
+    double sums[DC_LOCK_BINS] = {0}, far = 0;
+    int64_t counts[DC_LOCK_BINS] = {0}, far_count = 0;
+    score->bins = (int)(longest < DC_LOCK_BINS ? longest : DC_LOCK_BINS);
+    for (int64_t h = 1; h <= longest; h++) {
+        double sum = error_at(agent, horizon, h, b);
+        int64_t bin = (h - 1) * score->bins / longest;
+        sums[bin] += sum;
+        counts[bin] += horizon - h;
+        if (2 * h < horizon) continue;
+        far += sum;
+        far_count += horizon - h;
+    }
+    score->accumulated_error = far / (double)far_count;
+    for (int i = 0; i < score->bins; i++) {
+        score->distance[i] = 1 + ((double)i + 0.5) * (double)(longest - 1) / score->bins;
+        score->error[i] = sums[i] / (double)counts[i];
+    }
+}
+
+dc_status dc_lock_evaluate(dc_agent *agent, dc_lock_score *score) {
+    size_t n = (size_t)agent->data->rows;
+    buffers b = {calloc(n, sizeof *b.s), calloc(n, sizeof *b.g), calloc(n, sizeof *b.d)};
+    dc_status status = DC_OK;
+    if (b.s && b.g && b.d)
+        score_all(agent, score, &b);
+    else
+        status = dc_fail(DC_NO_MEMORY, NULL, "no memory to evaluate a lock of %zu states", n);
+    free(b.s);
+    free(b.g);
+    free(b.d);
+    return status;
+}

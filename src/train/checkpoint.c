@@ -1,0 +1,166 @@
+// Checkpoint: the complete state of a run as one safetensors file, so that any framework can read the
+// weights and this program can go on to the bit. Weights are named net/layer/part, their targets
+// target_net/..., Adam's moments adam_m/... and adam_v/...; `sampler` holds the slots' words, `log` the
+// sums of the log row in the making.
+#include "train/run.h"
+#include "train/safetensors.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef DC_DOUBLE
+static const dc_st_dtype real_type = DC_ST_F64;
+#else
+static const dc_st_dtype real_type = DC_ST_F32;
+#endif
+
+enum { SLABS = 4, NAME_MAX_ = 96 };
+
+// The slabs of a checkpoint and how their tensors' names begin. Targets exist for leading rows only.
+static const struct {
+    const char *prefix;
+    size_t slab; // offset of the pointer in dc_slabs
+    bool target;
+} slabs[SLABS] = {
+    {"", offsetof(dc_slabs, live), false},
+    {"target_", offsetof(dc_slabs, ema), true},
+    {"adam_m/", offsetof(dc_slabs, m), false},
+    {"adam_v/", offsetof(dc_slabs, v), false},
+};
+
+static dc_real *slab_of(const dc_params *params, int s) {
+    dc_real *p;
+    memcpy(&p, (const char *)&params->slabs + slabs[s].slab, sizeof p);
+    return p;
+}
+
+// Describe matrix `row` of slab s; false if that slab does not hold it.
+static bool describe(const dc_params *params, int s, const dc_param_row *row, char *name, dc_st_tensor *t) {
+    if (slabs[s].target && row->offset >= params->slabs.ema_size) return false;
+    snprintf(name, NAME_MAX_, "%s%s", slabs[s].prefix, row->name);
+    size_t count = (size_t)row->e * (size_t)row->rows * (size_t)row->cols;
+    *t = (dc_st_tensor){name, real_type, 3, {row->e, row->rows, row->cols}, slab_of(params, s) + row->offset,
+                        count * sizeof(dc_real)};
+    if (row->rows == 1 && !strstr(row->name, "/w")) { // vectors are (e, out)
+        t->ndim = 2;
+        t->shape[1] = row->cols;
+    }
+    return true;
+}
+
+static dc_status write_all(const dc_run *run, const char *path, dc_st_tensor *tensors, char (*names)[NAME_MAX_],
+                           const int64_t *words, size_t word_count) {
+    const dc_params *params = &run->agent.params;
+    size_t count = 0;
+    double log[DC_METRICS_MAX + 3] = {(double)run->sum_count};
+    memcpy(log + 1, run->sums, sizeof run->sums);
+    // Eight-byte types first keep everything aligned.
+    tensors[count++] = (dc_st_tensor){"sampler", DC_ST_I64, 1, {(int64_t)word_count}, words, word_count * 8};
+    tensors[count++] = (dc_st_tensor){"log", DC_ST_F64, 1, {DC_METRICS_MAX + 3}, log, sizeof log};
+    for (int s = 0; s < SLABS; s++)
+        for (int i = 0; i < params->count; i++)
+            if (describe(params, s, &params->rows[i], names[count], &tensors[count])) count++;
+    char step[32], seed[32];
+    snprintf(step, sizeof step, "%" PRId64, run->step);
+    snprintf(seed, sizeof seed, "%" PRId64, run->options.seed);
+    dc_st_meta metas[] = {{"format", "dcrl checkpoint 1"}, {"agent", run->algo->name}, {"step", step}, {"seed", seed}};
+    return dc_st_write(path, tensors, count, metas, sizeof metas / sizeof metas[0]);
+}
+
+dc_status dc_checkpoint_write(const dc_run *run, const char *path) {
+    size_t most = (size_t)run->agent.params.count * SLABS + 2;
+    int64_t *words = NULL;
+    size_t word_count = 0;
+    dc_st_tensor *tensors = calloc(most, sizeof *tensors);
+    char(*names)[NAME_MAX_] = calloc(most, sizeof *names);
+    dc_status status = DC_NO_MEMORY;
+    if (!tensors || !names)
+        status = dc_fail(DC_NO_MEMORY, NULL, "no memory to write %s", path);
+    else
+        status = dc_sampler_save(run->agent.sampler, &words, &word_count);
+    if (status == DC_OK) status = write_all(run, path, tensors, names, words, word_count);
+    free(words);
+    free(names);
+    free(tensors);
+    return status;
+}
+
+// Copy one tensor of the file into its place, if it is what we expect there.
+static dc_status copy(const dc_st_file *file, const char *path, const dc_st_tensor *want) {
+    const dc_st_tensor *have = dc_st_find(file, want->name);
+    const char *hint = "the checkpoint belongs to another configuration; use the one of its own run";
+    if (!have) return dc_fail(DC_BAD_INPUT, hint, "%s has no tensor %s", path, want->name);
+    bool same = have->dtype == want->dtype && have->ndim == want->ndim && have->size == want->size;
+    for (int d = 0; same && d < want->ndim; d++)
+        same = have->shape[d] == want->shape[d];
+    if (!same) return dc_fail(DC_BAD_INPUT, hint, "%s: tensor %s has another type or shape", path, want->name);
+    memcpy((void *)(uintptr_t)want->bytes, have->bytes, have->size);
+    return DC_OK;
+}
+
+static dc_status read_weights(dc_run *run, const dc_st_file *file, const char *path) {
+    const dc_params *params = &run->agent.params;
+    for (int s = 0; s < SLABS; s++) {
+        for (int i = 0; i < params->count; i++) {
+            char name[NAME_MAX_];
+            dc_st_tensor want;
+            if (!describe(params, s, &params->rows[i], name, &want)) continue;
+            DC_TRY(copy(file, path, &want));
+        }
+        const char *bad = dc_params_find_bad(params, slab_of(params, s));
+        if (bad) return dc_fail(DC_BAD_INPUT, NULL, "%s: tensor %s%s is not finite", path, slabs[s].prefix, bad);
+    }
+    return DC_OK;
+}
+
+static dc_status read_sampler(dc_run *run, const dc_st_file *file, const char *path) {
+    const dc_st_tensor *t = dc_st_find(file, "sampler");
+    if (!t || t->dtype != DC_ST_I64) return dc_fail(DC_BAD_INPUT, NULL, "%s has no sampler state", path);
+    int64_t *words = malloc(t->size + 1); // a foreign file may not be aligned
+    if (!words) return dc_fail(DC_NO_MEMORY, NULL, "no memory to read %s", path);
+    memcpy(words, t->bytes, t->size);
+    dc_status status = dc_sampler_load(run->agent.sampler, words, t->size / 8);
+    free(words);
+    return status == DC_OK ? DC_OK : dc_fail_prefix(status, path);
+}
+
+static dc_status read_log(dc_run *run, const dc_st_file *file, const char *path) {
+    double log[DC_METRICS_MAX + 3];
+    dc_st_tensor want = {"log", DC_ST_F64, 1, {DC_METRICS_MAX + 3}, log, sizeof log};
+    DC_TRY(copy(file, path, &want));
+    bool good = log[0] >= 0 && log[0] <= 1e15;
+    for (size_t i = 0; i < sizeof log / sizeof log[0]; i++)
+        good = good && isfinite(log[i]);
+    if (!good) return dc_fail(DC_BAD_INPUT, NULL, "%s: tensor log holds impossible numbers", path);
+    run->sum_count = (int64_t)log[0];
+    memcpy(run->sums, log + 1, sizeof run->sums);
+    return DC_OK;
+}
+
+static dc_status read_step(dc_run *run, const dc_st_file *file, const char *path) {
+    const char *format = dc_st_meta_get(file, "format"), *step = dc_st_meta_get(file, "step");
+    const char *agent = dc_st_meta_get(file, "agent");
+    if (!format || strcmp(format, "dcrl checkpoint 1") != 0 || !step || !agent)
+        return dc_fail(DC_BAD_INPUT, "give a step-*.safetensors of a dcrl run", "%s is not a dcrl checkpoint", path);
+    if (strcmp(agent, run->algo->name) != 0)
+        return dc_fail(DC_BAD_INPUT, NULL, "%s was written by agent %s, not %s", path, agent, run->algo->name);
+    char *end;
+    long long n = strtoll(step, &end, 10);
+    if (*end || n < 0 || n > 1000000000000) return dc_fail(DC_BAD_INPUT, NULL, "%s: impossible step (%s)", path, step);
+    run->step = n;
+    return DC_OK;
+}
+
+dc_status dc_checkpoint_read(dc_run *run, const char *path) {
+    dc_st_file file;
+    DC_TRY(dc_st_open(&file, path));
+    dc_status status = read_step(run, &file, path);
+    if (status == DC_OK) status = read_weights(run, &file, path);
+    if (status == DC_OK) status = read_sampler(run, &file, path);
+    if (status == DC_OK) status = read_log(run, &file, path);
+    dc_st_close(&file);
+    return status;
+}

@@ -1,0 +1,291 @@
+// The training loop and its run folder, see run.h. Data comes from data/ or env/, gradients from algo/;
+// checkpoints and logs go to the folder, progress to whoever listens.
+#include "train/run.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "train/folder.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define AT(field) offsetof(dc_run_options, field)
+const dc_option dc_run_table[] = {
+    {"agent", DC_TEXT, AT(agent), "dcrl", 0, 0, NULL, "method; dcrl list agents shows them"},
+    {"env", DC_TEXT, AT(env), "", 0, 0, NULL, "environment; dcrl list envs shows them"},
+    {"data", DC_TEXT, AT(data), "", 0, 0, NULL, "data set (npz); empty: the environment makes its own"},
+    {"steps", DC_INT, AT(steps), "100000", 1, 1e12, NULL, "updates to train"},
+    {"seed", DC_INT, AT(seed), "0", 0, 9e15, NULL, "the same seed gives the same bytes"},
+    {"batch", DC_INT, AT(batch), "512", 1, 1 << 20, NULL, "rows a loss"},
+    {"hidden", DC_LIST, AT(hidden), "512,512,512", 1, 8192, NULL, "widths of the hidden layers"},
+    {"lr", DC_REAL, AT(lr), "3e-4", 0, 10, NULL, "Adam's step size"},
+    {"tau", DC_REAL, AT(tau), "0.005", 0, 1, NULL, "rate of the target weights"},
+    {"threads", DC_INT, AT(threads), "0", 0, 1024, NULL, "threads; 0: all cores. Results do not depend on it"},
+    {"device", DC_CHOICE, AT(device), "cpu", 0, 0, "cpu|cuda", "where to train"},
+    {"log_every", DC_INT, AT(log_every), "1000", 1, 1e12, NULL, "steps between rows of train.csv"},
+    {"save_every", DC_INT, AT(save_every), "10000", 1, 1e12, NULL, "steps between checkpoints"},
+    {"keep", DC_INT, AT(keep), "3", 0, 1e9, NULL, "newest checkpoints kept; 0: all"},
+    {0},
+};
+#undef AT
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// --- options ---
+
+dc_status dc_run_configure(dc_run *run, const char *agent) {
+    *run = (dc_run){.saved_step = -1, .csv = -1, .timing = -1};
+    dc_options_init(dc_run_table, &run->options);
+    DC_TRY(dc_algo_find(agent, &run->algo));
+    snprintf(run->options.agent, sizeof run->options.agent, "%s", agent);
+    run->config = calloc(1, run->algo->config_size);
+    if (!run->config) return dc_fail(DC_NO_MEMORY, NULL, "no memory for options");
+    dc_options_init(run->algo->options, run->config);
+    return DC_OK;
+}
+
+static dc_status unknown_key(const dc_run *run, const char *key) {
+    const char *names[128];
+    size_t count = 0;
+    const dc_option *tables[] = {run->algo->options, dc_run_table};
+    for (int t = 0; t < 2; t++)
+        for (const dc_option *o = tables[t]; o->name && count < 128; o++)
+            names[count++] = o->name;
+    const char *near = dc_nearest(key, names, count);
+    if (near) return dc_fail(DC_USAGE, NULL, "unknown option '%s' of agent %s: did you mean '%s'?", key, run->algo->name, near);
+    return dc_fail(DC_USAGE, "dcrl list agents --json shows its options", "unknown option '%s' of agent %s", key, run->algo->name);
+}
+
+dc_status dc_run_set(dc_run *run, const char *key, const char *value) {
+    if (!strcmp(key, "agent"))
+        return !strcmp(value, run->options.agent) ? DC_OK
+                                                  : dc_fail(DC_USAGE, "use --agent", "the agent cannot be set like an option");
+    if (dc_options_find(run->algo->options, key)) return dc_options_set(run->algo->options, run->config, key, value);
+    if (dc_options_find(dc_run_table, key)) return dc_options_set(dc_run_table, &run->options, key, value);
+    return unknown_key(run, key);
+}
+
+dc_status dc_run_set_json(dc_run *run, const dc_json *object) {
+    if (object->kind != DC_JSON_OBJECT) return dc_fail(DC_BAD_INPUT, NULL, "a config must be a JSON object");
+    for (const dc_json *m = object->child; m; m = m->next) {
+        if (!strcmp(m->key, "data_hash") || !strcmp(m->key, "build") || !strcmp(m->key, "agent")) continue;
+        dc_json alone = {.kind = DC_JSON_OBJECT, .child = NULL, .count = 1};
+        dc_json member = *m;
+        member.next = NULL;
+        alone.child = &member;
+        bool own = dc_options_find(run->algo->options, m->key) != NULL;
+        if (!own && !dc_options_find(dc_run_table, m->key)) return unknown_key(run, m->key);
+        DC_TRY(dc_options_read(own ? run->algo->options : dc_run_table, own ? run->config : (void *)&run->options, &alone));
+    }
+    return DC_OK;
+}
+
+// --- building ---
+
+static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) {
+    const dc_run_options *o = &run->options;
+    if (o->device != 0)
+        return dc_fail(DC_UNSUPPORTED, "use --device cpu", "this build has no CUDA backend (--device cuda)");
+    run->data = data;
+    if (folder) {
+        run->folder = strdup(folder);
+        if (!run->folder) return dc_fail(DC_NO_MEMORY, NULL, "no memory");
+    }
+    DC_TRY(dc_pool_new(&run->pool, (int)o->threads));
+    dc_agent_options options = {.seed = (uint64_t)o->seed, .batch = (int)o->batch, .hidden = o->hidden};
+    return dc_agent_init(&run->agent, run->algo, run->config, &options, data, run->pool);
+}
+
+dc_status dc_run_start(dc_run *run, const dc_dataset *data, const char *folder) {
+    if (folder) {
+        char path[DC_PATH_MAX];
+        DC_TRY(dc_folder_path(path, folder, "config.json"));
+        if (dc_file_exists(path))
+            return dc_fail(DC_USAGE, "give another --out, or continue it with --resume", "%s holds a run already", folder);
+    }
+    DC_TRY(build(run, data, folder));
+    if (!folder) return DC_OK;
+    DC_TRY(dc_folder_make(folder));
+    DC_TRY(dc_folder_write_config(run));
+    return dc_folder_open_logs(run, -1);
+}
+
+dc_status dc_run_resume(dc_run *run, const dc_dataset *data, const char *folder) {
+    DC_TRY(build(run, data, folder));
+    int64_t *steps;
+    int count;
+    DC_TRY(dc_folder_checkpoints(folder, &steps, &count));
+    dc_status status = DC_OK;
+    for (int i = 0; i < count; i++) {
+        char path[DC_PATH_MAX];
+        status = dc_folder_checkpoint(path, folder, steps[i]);
+        if (status == DC_OK) status = dc_checkpoint_read(run, path);
+        if (status == DC_OK) {
+            run->saved_step = run->step;
+            break;
+        }
+        dc_log(DC_WARN, "%s; trying an older checkpoint", dc_error());
+    }
+    free(steps);
+    DC_TRY(status);
+    if (run->step > run->options.steps) return dc_fail(DC_BAD_INPUT, "raise --steps", "%s is past its last step already", folder);
+    return dc_folder_open_logs(run, run->step);
+}
+
+void dc_run_fini(dc_run *run) {
+    dc_folder_close_logs(run);
+    dc_agent_fini(&run->agent);
+    dc_pool_free(run->pool);
+    free(run->config);
+    free(run->folder);
+    *run = (dc_run){.csv = -1, .timing = -1};
+}
+
+dc_status dc_run_read_config(const char *folder, dc_arena *arena, const dc_json **root) {
+    char path[DC_PATH_MAX], *bytes;
+    size_t n;
+    DC_TRY(dc_folder_path(path, folder, "config.json"));
+    if (!dc_file_exists(path))
+        return dc_fail(DC_BAD_INPUT, "give a folder that dcrl train or dcrl lock --out wrote", "%s is not a run folder", folder);
+    DC_TRY(dc_file_read(path, 1 << 20, &bytes, &n));
+    dc_status status = dc_json_parse(arena, path, bytes, n, root);
+    free(bytes);
+    return status;
+}
+
+bool dc_run_done(const char *folder) {
+    char path[DC_PATH_MAX];
+    return dc_folder_path(path, folder, "DONE") == DC_OK && dc_file_exists(path);
+}
+
+// --- metrics ---
+
+int dc_run_metric_count(const dc_run *run) {
+    return run->agent.metric_count + 1;
+}
+
+const char *dc_run_metric_name(const dc_run *run, int i) {
+    return i < run->agent.metric_count ? run->agent.metrics[i].name : "grad_norm";
+}
+
+static void add_metrics(dc_run *run, double norm2) {
+    int count = run->agent.metric_count;
+    for (int i = 0; i < count; i++)
+        run->sums[i] += (double)*dc_value(&run->agent.exec, run->agent.metrics[i].node).p;
+    run->sums[count] += sqrt(norm2);
+    run->sum_count++;
+}
+
+static void close_sums(dc_run *run) {
+    for (int i = 0; i < dc_run_metric_count(run); i++)
+        run->last[i] = run->sums[i] / (double)run->sum_count;
+    memset(run->sums, 0, sizeof run->sums);
+    run->sum_count = 0;
+}
+
+// --- saving ---
+
+static dc_status drop_old(const dc_run *run) {
+    if (!run->options.keep) return DC_OK;
+    int64_t *steps;
+    int count;
+    DC_TRY(dc_folder_checkpoints(run->folder, &steps, &count));
+    for (int i = (int)run->options.keep; i < count; i++) {
+        char path[DC_PATH_MAX];
+        if (dc_folder_checkpoint(path, run->folder, steps[i]) == DC_OK) unlink(path);
+    }
+    free(steps);
+    return DC_OK;
+}
+
+dc_status dc_run_save(dc_run *run) {
+    if (!run->folder || run->saved_step == run->step) return DC_OK;
+    char path[DC_PATH_MAX];
+    const char *bad = dc_params_find_bad(&run->agent.params, run->agent.params.slabs.live);
+    if (bad) return dc_fail(DC_NOT_FINITE, NULL, "weights %s are not finite at step %" PRId64 "; not saved", bad, run->step);
+    DC_TRY(dc_folder_checkpoint(path, run->folder, run->step));
+    DC_TRY(dc_folder_sync_logs(run));
+    DC_TRY(dc_checkpoint_write(run, path));
+    run->saved_step = run->step;
+    return drop_old(run);
+}
+
+// --- the loop ---
+
+// Where NaN or Inf came from: the first node in forward order, else the gradient of a weight.
+static dc_status not_finite(dc_run *run) {
+    const char *node = dc_exec_find_bad(&run->agent.exec, &dc_backend_cpu);
+    const char *part = node ? "value" : "gradient";
+    if (!node) node = dc_params_find_bad(&run->agent.params, run->agent.params.slabs.grad);
+    char kept[96] = "no checkpoint was written";
+    if (run->saved_step >= 0) snprintf(kept, sizeof kept, "the checkpoint of step %" PRId64 " is intact", run->saved_step);
+    return dc_fail(DC_NOT_FINITE, "lower lr, or look at the data", "NaN or Inf in the %s of %s at step %" PRId64 " (%s)", part,
+                   node ? node : "the loss", run->step + 1, kept);
+}
+
+static dc_status update(dc_run *run) {
+    double norm2 = dc_backend_cpu.grad_norm2(&run->agent.params.slabs, run->pool);
+    double loss = (double)*dc_value(&run->agent.exec, run->agent.graph.loss).p;
+    if (!isfinite(norm2) || !isfinite(loss)) return not_finite(run);
+    dc_adam adam = {run->options.lr, 0.9, 0.999, 1e-8, run->options.tau, run->step + 1};
+    dc_backend_cpu.update(&run->agent.params.slabs, &adam, run->pool);
+    add_metrics(run, norm2);
+    return DC_OK;
+}
+
+typedef struct clock_state { // wall clock of this process's part of the run
+    double start, last_progress, last_log;
+    int64_t log_step;
+} clock_state;
+
+// What falls due after a step: log, save, progress, stop.
+static dc_status due(dc_run *run, clock_state *clock) {
+    const dc_run_options *o = &run->options;
+    double t = now();
+    bool last = run->step == o->steps, stop = run->stop && *run->stop;
+    if (run->step % o->log_every == 0 || last) {
+        close_sums(run);
+        double rate = (double)(run->step - clock->log_step) / (t - clock->last_log + 1e-9);
+        if (run->folder) DC_TRY(dc_folder_log(run, t - clock->start, rate));
+        clock->last_log = t;
+        clock->log_step = run->step;
+    }
+    if (run->step % o->save_every == 0 || last || stop) DC_TRY(dc_run_save(run));
+    if (run->progress && (t - clock->last_progress > 0.2 || last)) {
+        clock->last_progress = t;
+        run->progress(run->progress_ctx, run, t - clock->start);
+    }
+    if (stop && !last)
+        return dc_fail(DC_INTERRUPTED, NULL, "stopped at step %" PRId64 "%s%s", run->step,
+                       run->folder ? "; continue with dcrl train --resume " : "", run->folder ? run->folder : "");
+    return DC_OK;
+}
+
+static dc_status finish(dc_run *run) {
+    char path[DC_PATH_MAX];
+    if (!run->folder) return DC_OK;
+    DC_TRY(dc_run_save(run));
+    DC_TRY(dc_folder_path(path, run->folder, "DONE"));
+    return dc_file_exists(path) ? DC_OK : dc_file_write(path, "done\n", 5);
+}
+
+dc_status dc_run_train(dc_run *run) {
+    clock_state clock = {.start = now(), .log_step = run->step};
+    clock.last_log = clock.last_progress = clock.start;
+    while (run->step < run->options.steps) {
+        DC_TRY(dc_agent_gradients(&run->agent, (uint64_t)run->step)); // sample, gather, forward, backward
+        DC_TRY(update(run));                                         // guard, EMA, Adam
+        run->step++;
+        DC_TRY(due(run, &clock)); // log, save, tell, stop
+    }
+    return finish(run);
+}

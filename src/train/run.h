@@ -1,0 +1,84 @@
+// Run: trains an agent and keeps what it does in a folder that survives anything.
+//
+//   RUN/config.json          fully resolved options, the data's hash, the build's id
+//   RUN/train.csv            means of the metrics between two log steps; the same bytes for the same seed
+//   RUN/timing.csv           wall-clock seconds and steps a second: apart, since they are never the same
+//   RUN/step-*.safetensors   complete state: weights, targets, Adam moments, sampler, open log sums
+//   RUN/DONE                 written last
+//
+// Stopping anywhere and resuming gives the same bytes as never having stopped.
+#ifndef DC_RUN_FOLDER_H
+#define DC_RUN_FOLDER_H
+
+#include "algo/agent.h"
+#include "base/options.h"
+
+#include <signal.h>
+
+typedef struct dc_run_options {
+    char agent[DC_TEXT_MAX], env[DC_TEXT_MAX], data[DC_TEXT_MAX];
+    int64_t steps, seed, batch, threads, log_every, save_every, keep;
+    dc_int_list hidden;
+    double lr, tau;
+    int device;
+} dc_run_options;
+
+extern const dc_option dc_run_table[]; // over dc_run_options
+
+typedef struct dc_run dc_run;
+typedef void dc_progress_fn(void *ctx, const dc_run *run, double seconds);
+
+struct dc_run {
+    dc_run_options options;
+    const dc_algo *algo;
+    void *config; // the method's own options (algo->config_size)
+    const dc_dataset *data;
+    dc_pool *pool;
+    dc_agent agent;
+    char *folder; // NULL: nothing is written
+
+    int64_t step;       // updates done
+    int64_t saved_step; // of the newest checkpoint; -1: none
+    double sums[DC_METRICS_MAX + 2]; // metrics and gradient norm since the last log row
+    int64_t sum_count;
+    double last[DC_METRICS_MAX + 2]; // means of the last log row, for people
+    int csv, timing;    // file descriptors, -1 when closed
+
+    // Set by the caller before dc_run_train; all Nullable.
+    const volatile sig_atomic_t *stop; // non-zero: save and stop
+    dc_progress_fn *progress;          // called about five times a second
+    void *progress_ctx;
+};
+
+// Options from text: the name of the method decides which further keys exist. `config` is taken with
+// calloc(algo->config_size) by dc_run_configure and freed by dc_run_fini.
+dc_status dc_run_configure(dc_run *run, const char *agent);
+// Set one key, of the run or of the method.
+dc_status dc_run_set(dc_run *run, const char *key, const char *value);
+// Set every member of a JSON object (config.json or a preset); "agent" must have been configured.
+dc_status dc_run_set_json(dc_run *run, const dc_json *object);
+
+// Build the agent. folder NULL: train in memory. A folder that holds a run already is refused.
+// Borrows: data (until fini).
+dc_status dc_run_start(dc_run *run, const dc_dataset *data, const char *folder);
+// Continue from the newest good checkpoint of run->folder (from step 0 if there is none yet).
+dc_status dc_run_resume(dc_run *run, const dc_dataset *data, const char *folder);
+// Train to options.steps. DC_INTERRUPTED after a stop; state was saved then.
+dc_status dc_run_train(dc_run *run);
+// Write a checkpoint now.
+dc_status dc_run_save(dc_run *run);
+void dc_run_fini(dc_run *run);
+
+// Columns of train.csv after "step".
+int dc_run_metric_count(const dc_run *run);
+const char *dc_run_metric_name(const dc_run *run, int i);
+
+// Read RUN/config.json into an arena.
+dc_status dc_run_read_config(const char *folder, dc_arena *arena, const dc_json **root);
+bool dc_run_done(const char *folder);
+
+// checkpoint.c
+dc_status dc_checkpoint_write(const dc_run *run, const char *path);
+dc_status dc_checkpoint_read(dc_run *run, const char *path);
+
+#endif
