@@ -1,0 +1,146 @@
+// Every op of ops.def against finite differences, in double: each input in turn is a live parameter, and
+// the loss is the mean of the op's output times fixed random weights. The test walks the list and fails
+// on an op without a case. DCRL_TOL=0 prints the true residuals.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/philox.h"
+#include "nn/params.h"
+#include "tensor/run.h"
+
+typedef struct op_case {
+    dc_op op;
+    int count;
+    int shape[3][3]; // e, rows, cols of each input
+    double a, b;
+    unsigned trained; // inputs that have a gradient
+    double low, high; // range of the inputs' numbers
+} op_case;
+
+static const op_case cases[] = {
+    {DC_OP_linear, 3, {{2, 5, 4}, {2, 4, 3}, {2, 1, 3}}, 0, 0, 7, -1, 1},
+    {DC_OP_linear, 3, {{1, 300, 6}, {1, 6, 1}, {1, 1, 1}}, 0, 0, 7, -1, 1},     // one output, two blocks
+    {DC_OP_linear, 3, {{1, 300, 130}, {1, 130, 3}, {1, 1, 3}}, 0, 0, 7, -1, 1}, // two blocks each way
+    {DC_OP_gelu_layernorm, 3, {{2, 5, 7}, {2, 1, 7}, {2, 1, 7}}, 0, 0, 7, -2, 2},
+    {DC_OP_gelu_layernorm, 3, {{1, 300, 16}, {1, 1, 16}, {1, 1, 16}}, 0, 0, 7, -3, 3},
+    {DC_OP_add, 2, {{2, 5, 3}, {2, 5, 3}}, 0, 0, 3, -1, 1},
+    {DC_OP_mul, 2, {{2, 5, 3}, {2, 5, 3}}, 0, 0, 3, -1, 1},
+    {DC_OP_affine, 1, {{1, 5, 3}}, 1.7, -0.3, 1, -1, 1},
+    {DC_OP_clip, 1, {{1, 64, 3}}, -0.5, 0.6, 1, -1, 1},
+    {DC_OP_within, 3, {{1, 40, 1}, {1, 40, 1}, {2, 40, 1}}, 0.5, 0, 4, -1, 1},
+    {DC_OP_decay, 1, {{1, 40, 1}}, 0.7, 0, 1, -1, 3},
+    {DC_OP_expectile, 2, {{2, 40, 1}, {2, 40, 1}}, 0.3, 0, 3, -1, 1},
+    {DC_OP_expectile, 3, {{2, 40, 1}, {2, 40, 1}, {2, 40, 1}}, 0.7, 0, 3, 0.1, 1},
+    {DC_OP_mean, 1, {{2, 9, 3}}, 0, 0, 1, -1, 1},
+};
+enum { CASES = sizeof cases / sizeof cases[0] };
+
+static double unit(uint32_t i) {
+    return (double)dc_philox(7, 99, 0, i).v[0] / 4294967296.0;
+}
+
+typedef struct bench {
+    dc_params params;
+    dc_graph graph;
+    dc_exec exec;
+    dc_pool *pool;
+} bench;
+
+// One op over live parameters, its output weighed by a fixed input and averaged.
+static void build(bench *t, const op_case *c) {
+    *t = (bench){0};
+    assert_int_equal(dc_graph_init(&t->graph), DC_OK);
+    dc_ref in[3];
+    for (int i = 0; i < c->count; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "x%d", i);
+        const int *s = c->shape[i];
+        const dc_param_row *row = dc_params_add(&t->params, name, s[0], s[1], s[2], DC_INIT_ZERO, 0, true);
+        in[i] = dc_param(&t->graph, name, s[0], s[1], s[2], row->offset, c->trained >> i & 1 ? DC_LIVE : DC_STOPPED);
+    }
+    dc_ref y = dc_apply(&t->graph, c->op, "op", in, c->count, c->a, c->b);
+    const dc_node *n = &t->graph.nodes[y];
+    const dc_param_row *row = dc_params_add(&t->params, "w", n->e, n->rows, n->cols, DC_INIT_ZERO, 0, true);
+    dc_ref w = dc_param(&t->graph, "w", n->e, n->rows, n->cols, row->offset, DC_STOPPED);
+    dc_ref loss = dc_mean(&t->graph, "loss", dc_mul(&t->graph, y, w));
+    assert_int_equal(dc_graph_finish(&t->graph, loss), DC_OK);
+    assert_int_equal(dc_params_alloc(&t->params, 0), DC_OK);
+    for (int64_t i = 0; i < t->params.slabs.size; i++)
+        t->params.slabs.live[i] = c->low + (c->high - c->low) * unit((uint32_t)i);
+    assert_int_equal(dc_pool_new(&t->pool, 2), DC_OK);
+    assert_int_equal(dc_exec_init(&t->exec, &t->graph, &t->params.slabs, t->pool), DC_OK);
+}
+
+static void drop(bench *t) {
+    dc_exec_fini(&t->exec);
+    dc_graph_fini(&t->graph);
+    dc_params_free(&t->params);
+    dc_pool_free(t->pool);
+}
+
+static double loss_of(bench *t) {
+    dc_exec_run(&t->exec, &dc_backend_cpu);
+    return *dc_value(&t->exec, t->graph.loss).p;
+}
+
+static void check_case(const op_case *c, double tolerance) {
+    bench t;
+    build(&t, c);
+    loss_of(&t);
+    double worst = 0;
+    for (int i = 0; i < c->count; i++) {
+        if (!(c->trained >> i & 1)) continue;
+        const dc_param_row *row = &t.params.rows[i];
+        for (int64_t k = 0; k < (int64_t)row->e * row->rows * row->cols; k++) {
+            double *x = &t.params.slabs.live[row->offset + k], keep = *x, h = 1e-5;
+            loss_of(&t);
+            double grad = t.params.slabs.grad[row->offset + k];
+            *x = keep + h;
+            double up = loss_of(&t);
+            *x = keep - h;
+            double down = loss_of(&t);
+            *x = keep;
+            double error = fabs(grad - (up - down) / (2 * h));
+            if (error > worst) worst = error;
+        }
+    }
+    if (tolerance == 0 || worst > tolerance) printf("%-16s worst |gradient - difference| %.2e\n", dc_op_name(c->op), worst);
+    if (tolerance > 0) assert_true(worst <= tolerance);
+    drop(&t);
+}
+
+static void test_gradients(void **state) {
+    (void)state;
+    const char *env = getenv("DCRL_TOL");
+    double tolerance = env && atof(env) == 0 ? 0 : 1e-8;
+    for (int i = 0; i < CASES; i++)
+        check_case(&cases[i], tolerance);
+}
+
+static void test_list_is_covered(void **state) {
+    (void)state;
+    for (dc_op op = DC_FIRST_COMPUTED; op < DC_OPS; op++) {
+        bool found = false;
+        for (int i = 0; i < CASES; i++)
+            found = found || cases[i].op == op;
+        if (!found) print_error("no gradient case for %s\n", dc_op_name(op));
+        assert_true(found);
+        assert_non_null(dc_backend_cpu.fwd[op]);
+        assert_non_null(dc_backend_cpu.bwd[op]);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_list_is_covered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
