@@ -64,7 +64,8 @@ static dc_status measure_lengths(const dc_dataset *data, lengths *out) {
     qsort(sorted, n, sizeof *sorted, by_value);
     out->min = sorted[0];
     out->max = sorted[n - 1];
-    out->median = ((double)sorted[(n - 1) / 2] + (double)sorted[n / 2]) / 2;
+    size_t low = (n - 1) / 2, high = n / 2;
+    out->median = ((double)sorted[low] + (double)sorted[high]) / 2;
     free(sorted);
     return DC_OK;
 }

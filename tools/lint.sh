@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 stamps=build-clang/tidy
 
 if [ "${1:-}" = --one ]; then # HEADERS SOURCE: one file, for xargs below
-    clang-tidy --quiet -p build-clang "$3" 2>/dev/null || exit 255
+    clang-tidy --quiet -p build-clang "$3" 2>/dev/null || exit 1
     echo "$2 $(cksum <"$3")" >"$stamps/$(echo "$3" | tr / _)"
     exit 0
 fi

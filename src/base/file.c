@@ -266,8 +266,8 @@ static dc_status flush(dc_save *save) {
 
 dc_status dc_save_write(dc_save *save, const void *bytes, size_t n) {
     if (save->status != DC_OK) return save->status;
-    DC_CHECK(save->buffer);
     if (n > BUFFER - save->pending) DC_TRY(flush(save));
+    DC_CHECK(save->buffer);
     if (n >= BUFFER) {
         if (write_all(save->fd, bytes, n) != 0) return give_up(save, "cannot write", errno);
     } else if (n) {

@@ -1,5 +1,7 @@
 // Status records: one message a thread, see status.h.
 #include "base/status.h"
+#undef dc_fail
+#undef dc_fail_prefix
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -27,6 +27,11 @@ const char *dc_error(void);
 // Put words in front of the last error, keeping its code ("reading weights: ...").
 dc_status dc_fail_prefix(dc_status code, const char *prefix);
 
+#ifdef __clang_analyzer__ // tell it that these return the code, so never DC_OK
+#define dc_fail(code, ...) (dc_fail(code, __VA_ARGS__), (code))
+#define dc_fail_prefix(code, prefix) (dc_fail_prefix(code, prefix), (code))
+#endif
+
 // Abort with file, line and the broken expectation. For bugs only; never compiled out.
 void dc_bug(const char *file, int line, const char *what) __attribute__((noreturn));
 

@@ -336,7 +336,7 @@ static dc_status same_rows(const dc_npz *npz, const array *obs, const array *oth
 }
 
 static dc_status read_all(dc_dataset *data, const dc_npz *npz) {
-    array obs, act, terminals;
+    array obs = {0}, act = {0}, terminals = {0};
     DC_TRY(find(npz, "observations", &obs));
     DC_TRY(find(npz, "actions", &act));
     DC_TRY(find(npz, "terminals", &terminals));

@@ -187,7 +187,7 @@ dc_status dc_npz_writer_new(dc_npz_writer **writer, const char *path, int level)
         free(w);
         return status;
     }
-    strcpy(w->path, path);
+    memcpy(w->path, path, strlen(path) + 1);
     *writer = w;
     return DC_OK;
 }
@@ -311,6 +311,7 @@ static dc_status write_end(dc_npz_writer *w, uint64_t start) {
     p = zip_put(p, 4, UINT32_MAX); // counts
     p = zip_put(p, 8, UINT64_MAX); // size and offset
     p = zip_put(p, 2, 0);
+    DC_CHECK(p == end + sizeof end);
     return dc_save_write(&w->save, end, sizeof end);
 }
 

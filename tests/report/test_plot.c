@@ -94,7 +94,7 @@ static void figure_hostile(dc_text *out) {
 
 static void figure_many(dc_text *out) {
     static double x[2000], y[11][2000];
-    static char names[11][32];
+    static char names[11][48];
     dc_series series[11];
     for (int m = 0; m < 11; m++) {
         for (int i = 0; i < 2000; i++) {
