@@ -1,46 +1,150 @@
-// thin
+// dcrl lock: the paper's measurement of error accumulation. One run, or a sweep over agents x horizons x
+// seeds that runs side by side; with --out every run has a folder of its own, and the same command goes
+// on where it was stopped.
 #include "args.h"
 #include "cli.h"
-#include "env/lock.h"
-#include "rollout/lock_eval.h"
-#include "train/run.h"
+#include "lock_jobs.h"
+#include "runs.h"
+
+#include "base/file.h"
 
 #include <stdio.h>
-#include <time.h>
+#include <stdlib.h>
+#include <string.h>
 
-typedef struct flags { char agent[DC_TEXT_MAX]; int64_t horizon, n, steps, seed, batch, threads; dc_int_list hidden; char out[DC_TEXT_MAX]; } flags;
+static const char usage[] =
+    "usage: dcrl lock [--agent A,B,...] [--horizon H,H,...] [--n N] [--steps N] [--seed S|A-B] [--out DIR] [--json]\n"
+    "\n"
+    "Learns distances in a combination-lock of H states and tells how far off the long ones are: A(H) is the\n"
+    "mean |d - (g - s)| over all pairs with g - s >= H/2. Several agents, horizons or seeds make a sweep that\n"
+    "runs on all cores; an agent may carry options, as in dcrl:recursion=off:order=down. With --out each run\n"
+    "keeps its state in DIR, the same command continues it, and DIR/lock.svg shows the curves.\n"
+    "\n"
+    "example: dcrl lock --agent dcrl,dcrl:recursion=off,trl-n:kappa=0.5,td-n --horizon 256,512 --n 16 \\\n"
+    "                   --hidden 128,128,128 --batch 256 --steps 40000 --seed 0-2 --out runs/lock\n";
+
 static const dc_option table[] = {
-    {"agent", DC_TEXT, offsetof(flags, agent), "dcrl", 0, 0, NULL, "method"},
-    {"horizon", DC_INT, offsetof(flags, horizon), "512", 4, 1e6, NULL, "states"},
-    {"n", DC_INT, offsetof(flags, n), "64", 1, 1e6, NULL, "n"},
-    {"steps", DC_INT, offsetof(flags, steps), "40000", 1, 1e12, NULL, "steps"},
-    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 1e12, NULL, "seed"},
-    {"batch", DC_INT, offsetof(flags, batch), "512", 1, 1e6, NULL, "batch"},
-    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads"},
-    {"hidden", DC_LIST, offsetof(flags, hidden), "512,512,512", 1, 8192, NULL, "hidden"},
-    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL, "folder"},
-    {0}};
-dc_status cmd_lock(int argc, char **argv) {
-    flags f;
-    cli_args args = {.usage = "x", .flags = table, .config = &f, .takes = CLI_JSON | CLI_SET};
-    DC_TRY(cli_args_parse(&args, argc, argv));
-    dc_run run;
-    DC_TRY(dc_run_configure(&run, f.agent));
-    run.options.steps = f.steps; run.options.seed = f.seed; run.options.batch = f.batch; run.options.hidden = f.hidden; run.options.threads = f.threads;
-    char n[32]; snprintf(n, sizeof n, "%lld", (long long)f.n);
-    if (dc_options_find(run.algo->options, "n")) DC_TRY(dc_run_set(&run, "n", n));
-    for (int i = 0; i < args.set_count; i++) { char k[256]; snprintf(k, sizeof k, "%s", args.sets[i]); char *e = k; while (*e && *e != '=') e++; *e = 0; DC_TRY(dc_run_set(&run, k, e + 1)); }
-    dc_lock lock; dc_dataset data;
-    DC_TRY(dc_lock_init(&lock, (int)f.horizon, (uint64_t)f.seed));
-    DC_TRY(dc_lock_data(&lock, &data));
-    DC_TRY(dc_run_start(&run, &data, *f.out ? f.out : NULL));
-    struct timespec t0, t1; clock_gettime(CLOCK_MONOTONIC, &t0);
-    DC_TRY(dc_run_train(&run));
-    clock_gettime(CLOCK_MONOTONIC, &t1);
-    double dt = (double)(t1.tv_sec - t0.tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec);
-    dc_lock_score score;
-    DC_TRY(dc_lock_evaluate(&run.agent, &score));
-    printf("%s H %lld seed %lld A %.3f  steps/s %.1f loss %.4f\n", f.agent, (long long)f.horizon, (long long)f.seed, score.accumulated_error, (double)f.steps / dt, run.last[0]);
-    dc_run_fini(&run); dc_dataset_fini(&data); dc_lock_fini(&lock);
+    {"agent", DC_TEXT, offsetof(lock_flags, agent), "dcrl", 0, 0, NULL, "methods, each with :key=value options; dcrl list agents"},
+    {"horizon", DC_LIST, offsetof(lock_flags, horizon), "512", 4, 1 << 20, NULL, "states of the lock"},
+    {"n", DC_INT, offsetof(lock_flags, n), "64", 1, 1e6, NULL, "steps of a propagation target; distances up to n are exact"},
+    {"steps", DC_INT, offsetof(lock_flags, steps), "40000", 1, 1e12, NULL, "updates to train (the paper: 5000000)"},
+    {"seed", DC_TEXT, offsetof(lock_flags, seed), "0", 0, 0, NULL, "one seed, a list 0,1,2 or a range 0-2"},
+    {"slots", DC_INT, offsetof(lock_flags, slots), "128", 1, 1e6, NULL, "trees in flight"},
+    {"hidden", DC_LIST, offsetof(lock_flags, hidden), "512,512,512", 1, 8192, NULL, "widths of the hidden layers"},
+    {"batch", DC_INT, offsetof(lock_flags, batch), "512", 1, 1 << 20, NULL, "rows a loss"},
+    {"device", DC_CHOICE, offsetof(lock_flags, device), "cpu", 0, 0, "cpu|cuda", "where to train"},
+    {"threads", DC_INT, offsetof(lock_flags, threads), "0", 0, 1024, NULL, "cores to use in all; 0: every one"},
+    {"out", DC_TEXT, offsetof(lock_flags, out), "", 0, 0, NULL, "folder for runs, results and plot"},
+    {0},
+};
+
+// Numbers of a list "0,1,5" or a range "0-7".
+static dc_status parse_seeds(const char *text, int64_t *seeds, int *count) {
+    const char *hint = "write --seed 0, --seed 0,1,2 or --seed 0-2";
+    *count = 0;
+    for (const char *c = text;;) {
+        char *end;
+        if (*c < '0' || *c > '9') return dc_fail(DC_USAGE, hint, "seeds are whole numbers (%s)", text);
+        long long first = strtoll(c, &end, 10), last = first;
+        if (*end == '-' && end[1] >= '0' && end[1] <= '9') last = strtoll(end + 1, &end, 10);
+        if (first > 9000000000000000 || last < first || last - first >= LOCK_SEEDS_MAX || *count + (int)(last - first) >= LOCK_SEEDS_MAX)
+            return dc_fail(DC_USAGE, hint, "impossible or too many seeds (%s)", text);
+        for (long long s = first; s <= last; s++)
+            seeds[(*count)++] = s;
+        if (!*end) return DC_OK;
+        if (*end != ',') return dc_fail(DC_USAGE, hint, "seeds are whole numbers (%s)", text);
+        c = end + 1;
+    }
+}
+
+// One job for every agent, horizon and seed.
+static dc_status make_jobs(const lock_flags *f, const cli_args *args, lock_sweep *sweep) {
+    int64_t seeds[LOCK_SEEDS_MAX];
+    int seed_count;
+    DC_TRY(parse_seeds(f->seed, seeds, &seed_count));
+    char agents[DC_TEXT_MAX], *rest = agents;
+    snprintf(agents, sizeof agents, "%s", f->agent);
+    int agent_count = 1;
+    for (const char *c = agents; *c; c++)
+        agent_count += *c == ',';
+    sweep->jobs = calloc((size_t)(agent_count * f->horizon.count * seed_count), sizeof *sweep->jobs);
+    if (!sweep->jobs) return dc_fail(DC_NO_MEMORY, NULL, "no memory for the list of runs");
+    for (char *agent; (agent = cli_split(&rest, ','));)
+        for (int h = 0; h < f->horizon.count; h++)
+            for (int s = 0; s < seed_count; s++)
+                DC_TRY(lock_job_init(&sweep->jobs[sweep->count++], f, args, agent, f->horizon.v[h], seeds[s]));
     return DC_OK;
+}
+
+static dc_status collect(const lock_sweep *sweep, dc_lock_result **results) {
+    *results = calloc((size_t)sweep->count, sizeof **results);
+    if (!*results) return dc_fail(DC_NO_MEMORY, NULL, "no memory for the results");
+    for (int i = 0; i < sweep->count; i++)
+        (*results)[i] = sweep->jobs[i].result;
+    return DC_OK;
+}
+
+static dc_status write_plot(const dc_lock_result *results, int count, const char *folder, char path[1024]) {
+    dc_text svg;
+    dc_text_init(&svg);
+    dc_status status = dc_lock_plot(results, count, &svg);
+    snprintf(path, 1024, "%s/lock.svg", folder);
+    if (status == DC_OK) status = dc_text_status(&svg);
+    if (status == DC_OK) status = dc_file_write(path, svg.bytes, svg.used);
+    dc_text_fini(&svg);
+    return status;
+}
+
+static void tell_json(const dc_lock_result *results, int count, const char *plot, dc_text *out) {
+    if (count > 1) dc_text_add(out, "{\"runs\": [");
+    for (int i = 0; i < count; i++) {
+        if (i) dc_text_add(out, ", ");
+        dc_lock_result_json(&results[i], out);
+    }
+    if (count > 1) {
+        dc_text_add(out, "], \"plot\": ");
+        if (plot)
+            dc_json_quote(out, plot);
+        else
+            dc_text_add(out, "null");
+        dc_text_add(out, "}");
+    }
+    dc_text_add(out, "\n");
+}
+
+static void tell_people(const dc_lock_result *results, int count, const char *plot, dc_text *out) {
+    dc_lock_table(results, count, out);
+    if (plot) dc_text_add(out, "\nplot: %s\n", plot);
+    dc_text_add(out, "\n");
+    dc_lock_sentence(results, count, out);
+}
+
+static dc_status tell(const lock_sweep *sweep, const lock_flags *f, bool json) {
+    dc_lock_result *results;
+    DC_TRY(collect(sweep, &results));
+    char plot[1024];
+    dc_status status = *f->out ? write_plot(results, sweep->count, f->out, plot) : DC_OK;
+    dc_text out;
+    dc_text_init(&out);
+    if (status == DC_OK) {
+        (json ? tell_json : tell_people)(results, sweep->count, *f->out ? plot : NULL, &out);
+        status = dc_text_status(&out);
+    }
+    if (status == DC_OK) fputs(out.bytes, stdout);
+    dc_text_fini(&out);
+    free(results);
+    return status;
+}
+
+dc_status cmd_lock(int argc, char **argv) {
+    lock_flags f;
+    cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_JSON | CLI_SET};
+    DC_TRY(cli_args_parse(&args, argc, argv));
+    if (args.help) return DC_OK;
+    lock_sweep sweep = {.threads = (int)f.threads};
+    dc_status status = make_jobs(&f, &args, &sweep);
+    if (status == DC_OK) status = lock_sweep_run(&sweep);
+    if (status == DC_OK) status = tell(&sweep, &f, args.json);
+    lock_sweep_fini(&sweep);
+    return status;
 }

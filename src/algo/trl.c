@@ -10,6 +10,7 @@
 typedef struct config {
     int64_t n;
     double kappa, kappa_prop, lambda;
+    bool clip;
 } config;
 
 #define KAPPA                                                                                      \
@@ -37,6 +38,7 @@ static const dc_option options_n[] = {
     {"n", DC_INT, offsetof(config, n), "64", 1, 1e6, NULL, "steps of a propagation target; distances up to n are exact"},
     KAPPA,
     LAMBDA,
+    {"clip", DC_BOOL, offsetof(config, clip), "off", 0, 0, NULL, "keep targets between 0 and the longest trajectory"},
     {"kappa_prop", DC_REAL, offsetof(config, kappa_prop), "0.5", 0.01, 0.99, NULL,
      "expectile of the propagation loss"},
     {0},
@@ -63,6 +65,7 @@ static dc_status build_n(dc_agent *agent, const void *ctx) {
     b.rows.propagation = true;
     b.rows.n = b.known = (int)c->n;
     b.kappa_prop = c->kappa_prop;
+    b.clip = c->clip;
     return dc_distance_build(agent, &b);
 }
 

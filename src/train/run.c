@@ -281,6 +281,7 @@ static dc_status finish(dc_run *run) {
 dc_status dc_run_train(dc_run *run) {
     clock_state clock = {.start = now(), .log_step = run->step};
     clock.last_log = clock.last_progress = clock.start;
+    run->first_step = run->step;
     while (run->step < run->options.steps) {
         DC_TRY(dc_agent_gradients(&run->agent, (uint64_t)run->step)); // sample, gather, forward, backward
         DC_TRY(update(run));                                         // guard, EMA, Adam

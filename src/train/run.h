@@ -38,6 +38,7 @@ struct dc_run {
     char *folder; // NULL: nothing is written
 
     int64_t step;       // updates done
+    int64_t first_step; // that this process started from
     int64_t saved_step; // of the newest checkpoint; -1: none
     double sums[DC_METRICS_MAX + 2]; // metrics and gradient norm since the last log row
     int64_t sum_count;

@@ -1,0 +1,123 @@
+// Shared handling of runs, see runs.h.
+#include "runs.h"
+
+#include "env/lock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+volatile sig_atomic_t cli_stop;
+
+static void on_signal(int number) {
+    (void)number;
+    cli_stop = 1;
+}
+
+void cli_catch_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+}
+
+dc_status cli_run_sets(dc_run *run, const cli_args *args) {
+    for (int i = 0; i < args->set_count; i++) {
+        char key[DC_TEXT_MAX];
+        size_t n = strcspn(args->sets[i], "=");
+        if (n >= sizeof key) return dc_fail(DC_USAGE, NULL, "a key is too long (--set %.40s...)", args->sets[i]);
+        memcpy(key, args->sets[i], n);
+        key[n] = 0;
+        DC_TRY(dc_run_set(run, key, args->sets[i] + n + 1));
+    }
+    return DC_OK;
+}
+
+dc_status cli_run_data(const dc_run *run, dc_dataset *data) {
+    const dc_run_options *o = &run->options;
+    if (*o->data) return dc_dataset_load(data, o->data);
+    if (!*o->env) return dc_fail(DC_USAGE, "give --data FILE.npz, or --env lock-512", "there is nothing to train on");
+    int horizon;
+    dc_lock lock;
+    DC_TRY(dc_lock_horizon(o->env, &horizon));
+    DC_TRY(dc_lock_init(&lock, horizon, (uint64_t)o->seed));
+    dc_status status = dc_lock_data(&lock, data);
+    dc_lock_fini(&lock);
+    return status;
+}
+
+static dc_status check_hash(const dc_json *config, const dc_dataset *data, const char *folder) {
+    char hash[32];
+    snprintf(hash, sizeof hash, "%016" PRIx64, data->hash);
+    const dc_json *was = dc_json_get(config, "data_hash");
+    if (was && was->kind == DC_JSON_STRING && strcmp(was->text, hash) != 0)
+        return dc_fail(DC_BAD_INPUT, "restore the data set, or start a new run", "the data of %s has changed (hash %s, was %s)",
+                       folder, hash, was->text);
+    return DC_OK;
+}
+
+static dc_status reopen(dc_run *run, dc_dataset *data, const char *folder, const dc_json *config, int64_t threads) {
+    const dc_json *agent = dc_json_get(config, "agent");
+    if (!agent || agent->kind != DC_JSON_STRING)
+        return dc_fail(DC_BAD_INPUT, NULL, "%s/config.json names no agent", folder);
+    DC_TRY(dc_run_configure(run, agent->text));
+    DC_TRY(dc_run_set_json(run, config));
+    run->options.threads = threads;
+    DC_TRY(cli_run_data(run, data));
+    return check_hash(config, data, folder);
+}
+
+dc_status cli_run_reopen(dc_run *run, dc_dataset *data, const char *folder, int64_t threads) {
+    dc_arena arena;
+    dc_arena_init(&arena, 0);
+    const dc_json *config;
+    dc_status status = dc_run_read_config(folder, &arena, &config);
+    if (status == DC_OK) status = reopen(run, data, folder, config, threads);
+    dc_arena_fini(&arena);
+    return status;
+}
+
+char *cli_split(char **rest, char mark) {
+    char *part = *rest, *at = part ? strchr(part, mark) : NULL;
+    if (at) *at++ = 0;
+    *rest = at;
+    return part;
+}
+
+double cli_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+const char *cli_duration(double seconds, char out[32]) {
+    int64_t s = seconds > 0 && seconds < 1e9 ? (int64_t)(seconds + 0.5) : 0;
+    if (s >= 3600)
+        snprintf(out, 32, "%" PRId64 ":%02d:%02d", s / 3600, (int)(s / 60 % 60), (int)(s % 60));
+    else
+        snprintf(out, 32, "%d:%02d", (int)(s / 60), (int)(s % 60));
+    return out;
+}
+
+void cli_line_init(cli_line *line) {
+    *line = (cli_line){.terminal = isatty(2) == 1, .last = cli_now()};
+}
+
+void cli_line_show(cli_line *line, const char *text) {
+    double t = cli_now();
+    if (line->terminal) {
+        fprintf(stderr, "\r\033[K%s", text);
+        line->shown = true;
+    } else if (t - line->last >= 10) {
+        fprintf(stderr, "%s\n", text);
+        line->last = t;
+    }
+}
+
+void cli_line_clear(cli_line *line) {
+    if (line->terminal && line->shown) fprintf(stderr, "\r\033[K");
+    line->shown = false;
+}

@@ -1,0 +1,35 @@
+// What `train` and `lock` share: the data of a run, going on with a folder, stop signals, progress lines.
+#ifndef CLI_RUNS_H
+#define CLI_RUNS_H
+
+#include "args.h"
+#include "train/run.h"
+
+#include <signal.h>
+
+// Non-zero once SIGINT, SIGTERM or SIGUSR1 arrived.
+extern volatile sig_atomic_t cli_stop;
+void cli_catch_signals(void);
+
+// Set --set key=value pairs on a run.
+dc_status cli_run_sets(dc_run *run, const cli_args *args);
+// The data set that a run's options name: a file, or what the environment makes.
+dc_status cli_run_data(const dc_run *run, dc_dataset *data);
+// Fill a run from RUN/config.json and check that the data is still the same. The caller owns both.
+dc_status cli_run_reopen(dc_run *run, dc_dataset *data, const char *folder, int64_t threads);
+
+// A status line on standard error: rewritten in place on a terminal, else a plain line now and then.
+typedef struct cli_line {
+    bool terminal, shown;
+    double last; // of a plain line
+} cli_line;
+void cli_line_init(cli_line *line);
+void cli_line_show(cli_line *line, const char *text);
+void cli_line_clear(cli_line *line);
+// The next part of *rest before `mark`, which is overwritten; NULL when there is none left.
+char *cli_split(char **rest, char mark);
+double cli_now(void);
+// "1:02:03", "2:03"
+const char *cli_duration(double seconds, char out[32]);
+
+#endif
