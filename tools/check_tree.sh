@@ -19,6 +19,7 @@ for file in $(git ls-files); do
     [ -f "$file" ] || continue
     [ "$(wc -c <"$file")" -le 1000000 ] || complain "$file is larger than 1 MB"
     case $file in
+    tests/fuzz/seeds/*) ;; # any bytes
     *.o | *.so | *.a | *.pyc | build/*) complain "$file is made by a build" ;;
     *.c | *.h | *.cu | *.py | *.sh | *.md | *.json | *.txt | *.def)
         [ ! -s "$file" ] || [ -z "$(tail -c 1 "$file")" ] || complain "$file does not end with a newline" ;;
