@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 dc_view dc_value(const dc_exec *x, dc_ref r) {
     const dc_node *n = &x->graph->nodes[r], *owner = &x->graph->nodes[n->base];
@@ -79,6 +80,23 @@ static void zero_sums(const dc_exec *x, dc_ref r) {
     }
 }
 
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void call(const dc_exec *x, const dc_backend *backend, const dc_node *n, bool back) {
+    dc_op_fn *fn = back ? backend->bwd[n->op] : backend->fwd[n->op];
+    if (!x->times) {
+        fn(x, n);
+        return;
+    }
+    double start = now();
+    fn(x, n);
+    x->times[(back ? DC_OPS : 0) + n->op] += now() - start;
+}
+
 static void backward(const dc_exec *x, const dc_backend *backend) {
     const dc_graph *g = x->graph;
     if (g->nodes[g->loss].lo == g->nodes[g->loss].hi) return; // nothing to train
@@ -87,14 +105,14 @@ static void backward(const dc_exec *x, const dc_backend *backend) {
         const dc_node *n = &g->nodes[r];
         if (n->op < DC_FIRST_COMPUTED || n->lo == n->hi) continue;
         zero_sums(x, r);
-        backend->bwd[n->op](x, n);
+        call(x, backend, n, true);
     }
 }
 
 void dc_exec_run(const dc_exec *x, const dc_backend *backend) {
     const dc_graph *g = x->graph;
     for (dc_ref r = 0; r < g->count; r++)
-        if (g->nodes[r].op >= DC_FIRST_COMPUTED) backend->fwd[g->nodes[r].op](x, &g->nodes[r]);
+        if (g->nodes[r].op >= DC_FIRST_COMPUTED) call(x, backend, &g->nodes[r], false);
     if (g->loss >= 0) backward(x, backend);
 }
 
@@ -109,7 +127,7 @@ const char *dc_exec_find_bad(const dc_exec *x, const dc_backend *backend) {
     const dc_graph *g = x->graph;
     for (dc_ref r = 0; r < g->count; r++) {
         const dc_node *n = &g->nodes[r];
-        if (n->op >= DC_FIRST_COMPUTED) backend->fwd[n->op](x, n);
+        if (n->op >= DC_FIRST_COMPUTED) call(x, backend, n, false);
         if (!finite(dc_value(x, r))) return n->name;
     }
     return NULL;

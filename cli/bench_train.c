@@ -1,0 +1,183 @@
+// dcrl bench train: steps a second of the whole training loop, logging included, and where the time goes.
+// With it, how close the matrix products come to what OpenBLAS alone reaches on the same shapes.
+#include "args.h"
+#include "bench.h"
+#include "runs.h"
+
+#include "backend/cpu/cpu.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char usage[] =
+    "usage: dcrl bench train [--work lock] [--seconds T] [--threads T] [--json]\n"
+    "\n"
+    "Trains the named work (lock: 3x512, batch 512, H 2048, n 64) and tells steps a second, the share of each\n"
+    "op, and the rate of its matrix products beside OpenBLAS alone on the same shapes and threads.\n";
+
+typedef struct flags {
+    int work, device, precision;
+    int64_t threads;
+    double seconds;
+} flags;
+
+static const dc_option table[] = {
+    {"work", DC_CHOICE, offsetof(flags, work), "lock", 0, 0, "lock", "what to train"},
+    {"device", DC_CHOICE, offsetof(flags, device), "cpu", 0, 0, "cpu|cuda", "where"},
+    {"precision", DC_CHOICE, offsetof(flags, precision), "fp32", 0, 0, "fp32", "of matrix products"},
+    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
+    {"seconds", DC_REAL, offsetof(flags, seconds), "5", 0.1, 600, NULL, "how long to measure"},
+    {0},
+};
+
+typedef struct watch {
+    volatile sig_atomic_t stop;
+    double seconds;
+} watch;
+
+static void progress(void *ctx, const dc_run *run, double seconds) {
+    watch *w = ctx;
+    (void)run;
+    if (seconds >= w->seconds) w->stop = 1;
+}
+
+// Matrix products of one step, as the linear ops split them: (rows, in, out) of every block.
+typedef struct product {
+    int m, n, k;
+    bool a_t, b_t;
+} product;
+
+typedef struct products {
+    product *list;
+    int count;
+    double flops; // of one step
+    dc_real *a, *b;
+    dc_real **c; // (count) outputs
+} products;
+
+static void push(products *p, int m, int n, int k, bool a_t, bool b_t) {
+    product *list = realloc(p->list, sizeof *list * (size_t)(p->count + 1));
+    DC_CHECK(list != NULL);
+    p->list = list;
+    list[p->count++] = (product){m, n, k, a_t, b_t};
+    p->flops += 2.0 * m * n * k;
+}
+
+// The products of all linear nodes, in blocks as backend/cpu/linear.c makes them.
+static void collect(const dc_graph *g, products *p) {
+    for (dc_ref r = 0; r < g->count; r++) {
+        const dc_node *n = &g->nodes[r];
+        if (n->op != DC_OP_linear) continue;
+        const dc_node *x = &g->nodes[n->in[0]];
+        for (int row = 0; row < n->rows; row += DC_ROW_BLOCK)
+            push(p, n->rows - row < DC_ROW_BLOCK ? n->rows - row : DC_ROW_BLOCK, n->cols, x->cols, false, false);
+        int trained = n->hi - n->lo;
+        for (int row = 0; x->needs && row < trained; row += DC_ROW_BLOCK)
+            push(p, trained - row < DC_ROW_BLOCK ? trained - row : DC_ROW_BLOCK, x->cols, n->cols, false, true);
+        for (int col = 0; trained && col < x->cols; col += 128)
+            push(p, x->cols - col < 128 ? x->cols - col : 128, n->cols, trained, true, false);
+    }
+}
+
+static void product_block(void *ctx, int block) {
+    const products *p = ctx;
+    const product *q = &p->list[block];
+    dc_gemm(q->a_t, q->b_t, q->m, q->n, q->k, p->a, q->a_t ? q->m : q->k, p->b, q->b_t ? q->k : q->n, 0, p->c[block], q->n);
+}
+
+// GFLOP/s of those products alone.
+static double measure_products(products *p, dc_pool *pool) {
+    size_t most = (size_t)4096 * 4096;
+    p->a = calloc(most, sizeof *p->a);
+    p->b = calloc(most, sizeof *p->b);
+    p->c = calloc((size_t)p->count, sizeof *p->c);
+    DC_CHECK(p->a && p->b && p->c);
+    for (int i = 0; i < p->count; i++) {
+        p->c[i] = calloc((size_t)p->list[i].m * (size_t)p->list[i].n, sizeof(dc_real));
+        DC_CHECK(p->c[i]);
+    }
+    for (size_t i = 0; i < most; i++)
+        p->a[i] = p->b[i] = (dc_real)(i % 7) * (dc_real)0.1;
+    int rounds = 0;
+    dc_pool_run(pool, product_block, p, p->count);
+    double start = bench_clock(), spent = 0;
+    for (; spent < 1; spent = bench_clock() - start, rounds++)
+        dc_pool_run(pool, product_block, p, p->count);
+    for (int i = 0; i < p->count; i++)
+        free(p->c[i]);
+    free(p->c);
+    free(p->a);
+    free(p->b);
+    return p->flops * rounds / spent * 1e-9;
+}
+
+static dc_status configure(dc_run *run, const flags *f) {
+    DC_TRY(dc_run_configure(run, "dcrl"));
+    DC_TRY(dc_run_set(run, "env", "lock-2048"));
+    DC_TRY(dc_run_set(run, "steps", "1000000000"));
+    run->options.threads = f->threads;
+    run->options.device = f->device;
+    return DC_OK;
+}
+
+static void tell(const dc_run *run, const flags *f, bool json, double seconds, const double *times, products *p) {
+    double done = (double)(run->step - run->first_step), rate = done / seconds, alone = measure_products(p, run->pool);
+    double linear = (times[DC_OP_linear] + times[DC_OPS + DC_OP_linear]) / done;
+    double reached = p->flops / linear * 1e-9;
+    if (json) {
+        printf("{\"bench\": \"train\", \"work\": \"lock\", \"device\": \"cpu\", \"precision\": \"fp32\", \"threads\": %d, "
+               "\"steps_per_second\": %.2f, \"gflop_per_step\": %.3f, \"linear_gflops\": %.1f, \"openblas_gflops\": %.1f, "
+               "\"linear_share\": %.3f}\n",
+               dc_pool_threads(run->pool), rate, p->flops * 1e-9, reached, alone, linear * rate);
+        return;
+    }
+    printf("lock on cpu, %d threads: %.1f steps/s over %.1f s\n\n", dc_pool_threads(run->pool), rate, seconds);
+    for (int op = DC_FIRST_COMPUTED; op < DC_OPS; op++)
+        if (times[op] > 0)
+            printf("  %-16s forward %6.2f ms  backward %6.2f ms\n", dc_op_name((dc_op)op), 1e3 * times[op] / done,
+                   1e3 * times[DC_OPS + op] / done);
+    double ops = 0;
+    for (int i = 0; i < 2 * DC_OPS; i++)
+        ops += times[i] / done;
+    printf("  %-16s %.2f ms (sample, gather, Adam, log)\n", "the rest", 1e3 * (seconds / done - ops));
+    printf("\nmatrix products: %.1f GFLOP/s inside training, %.1f by OpenBLAS alone on the same blocks (%.0f %%)\n", reached,
+           alone, 100 * reached / alone);
+    (void)f;
+}
+
+static dc_status measure(dc_run *run, const flags *f, bool json) {
+    double times[2 * DC_OPS] = {0};
+    watch w = {.seconds = 0.5};
+    run->stop = &w.stop;
+    run->progress = progress;
+    run->progress_ctx = &w;
+    if (dc_run_train(run) != DC_INTERRUPTED) return DC_BAD_INPUT; // warm-up
+    w = (watch){.seconds = f->seconds};
+    run->agent.exec.times = times;
+    double start = bench_clock();
+    dc_status status = dc_run_train(run);
+    double seconds = bench_clock() - start;
+    if (status != DC_INTERRUPTED) return status;
+    products p = {0};
+    collect(&run->agent.graph, &p);
+    tell(run, f, json, seconds, times, &p);
+    free(p.list);
+    return DC_OK;
+}
+
+dc_status bench_train(int argc, char **argv) {
+    flags f;
+    cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_JSON};
+    DC_TRY(cli_args_parse(&args, argc, argv));
+    if (args.help) return DC_OK;
+    dc_run run = {.csv = -1, .timing = -1};
+    dc_dataset data = {0};
+    dc_status status = configure(&run, &f);
+    if (status == DC_OK) status = cli_run_data(&run, &data);
+    if (status == DC_OK) status = dc_run_start(&run, &data, NULL);
+    if (status == DC_OK) status = measure(&run, &f, args.json);
+    dc_run_fini(&run);
+    dc_dataset_fini(&data);
+    return status;
+}
