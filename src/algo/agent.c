@@ -30,8 +30,19 @@ dc_status dc_algo_find(const char *name, const dc_algo **algo) {
 }
 
 void dc_agent_feed(dc_agent *a, dc_feed feed) {
-    DC_CHECK(a->feed_count < DC_FEEDS_MAX);
-    a->feeds[a->feed_count++] = feed;
+    DC_CHECK(a->feeds.feed_count < DC_FEEDS_MAX);
+    a->feeds.feeds[a->feeds.feed_count++] = feed;
+}
+
+dc_pack *dc_agent_pack(dc_agent *a, dc_ref input, int fixed_rows, const char *name, dc_stream steps, int known) {
+    DC_CHECK(a->feeds.pack_count < DC_PACKS_MAX);
+    dc_pack *p = &a->feeds.packs[a->feeds.pack_count];
+    a->feeds.fixed_rows[a->feeds.pack_count++] = fixed_rows;
+    *p = (dc_pack){.input = input, .steps = steps, .known = known};
+    p->index = dc_input(&a->graph, name, a->options.batch, 1);
+    p->rows = dc_arena_take(&a->graph.arena, (size_t)a->options.batch * sizeof *p->rows);
+    if (!p->rows) a->graph.status = DC_NO_MEMORY;
+    return p;
 }
 
 void dc_agent_metric(dc_agent *a, const char *name, dc_ref node) {
@@ -53,6 +64,7 @@ static dc_status build_ask(dc_agent *a) {
 
 static dc_status build(dc_agent *a, const void *config) {
     DC_TRY(dc_graph_init(&a->graph));
+    a->feeds.batch = a->options.batch;
     if (!dc_dataset_column(a->data, "obs"))
         return dc_fail(DC_BAD_INPUT, NULL, "the data set has no observations");
     DC_TRY(a->algo->build(a, config)); // declares networks, describes the loss, makes the sampler
@@ -87,9 +99,9 @@ void dc_agent_fini(dc_agent *a) {
 
 dc_status dc_agent_gradients(dc_agent *a, uint64_t step) {
     a->step = step;
-    DC_TRY(dc_sampler_next(a->sampler, step));                                         // integers
-    dc_gather(a->feeds, a->feed_count, a->sampler, a->options.batch, &a->exec);        // rows
-    dc_exec_run(&a->exec, &dc_backend_cpu);                                            // forward + backward
+    DC_TRY(dc_sampler_next(a->sampler, step));      // integers
+    dc_gather(&a->feeds, a->sampler, &a->exec);     // rows
+    dc_exec_run(&a->exec, &dc_backend_cpu);         // forward + backward
     return DC_OK;
 }
 

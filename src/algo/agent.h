@@ -11,7 +11,7 @@
 #include "sample/sampler.h"
 #include "tensor/run.h"
 
-enum { DC_FEEDS_MAX = 64, DC_METRICS_MAX = 16, DC_ASK_ROWS = 1024 };
+enum { DC_METRICS_MAX = 16, DC_ASK_ROWS = 1024 };
 
 typedef struct dc_agent_options { // what every method shares
     uint64_t seed;
@@ -32,8 +32,7 @@ typedef struct dc_agent {
     dc_mlp critic;
     dc_graph graph; // loss and its gradients
     dc_exec exec;
-    dc_feed feeds[DC_FEEDS_MAX];
-    int feed_count;
+    dc_feeds feeds;
     dc_sampler *sampler;
     struct {
         const char *name;
@@ -72,6 +71,8 @@ void dc_agent_distances(dc_agent *agent, int64_t count, const int64_t *s, const 
 // For algo/ files: the last part of a build (plan, memory, weights, sampler); add a feed; add a metric.
 dc_status dc_agent_finish(dc_agent *agent, dc_ref loss, const dc_sampler_spec *spec);
 void dc_agent_feed(dc_agent *agent, dc_feed feed);
+// A pack of `input` behind its first fixed_rows rows; makes the index input.
+dc_pack *dc_agent_pack(dc_agent *agent, dc_ref input, int fixed_rows, const char *name, dc_stream steps, int known);
 void dc_agent_metric(dc_agent *agent, const char *name, dc_ref node);
 
 #endif

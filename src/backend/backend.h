@@ -24,6 +24,7 @@ typedef struct dc_exec {
     dc_real *temps; // (graph->temp_size): inputs, values, gradients
     const dc_slabs *slabs;
     dc_pool *pool; // Nullable
+    int *used;     // (graph->count) leading rows of each node in use this time; gather lowers an input's
     double *times; // Nullable: (2, DC_OPS) seconds spent, forward and backward; benchmarks look there
 } dc_exec;
 

@@ -1,35 +1,54 @@
-// Gather, see gather.h. A feed is a rectangle of `batch` rows; feeds never overlap, so each is one block
-// of work for the pool.
+// Gather, see gather.h. Packs are laid out first; then each feed, a rectangle that no other touches, is one
+// block of work for the pool.
 #include "sample/gather.h"
 
 typedef struct job {
-    const dc_feed *feeds;
+    dc_feeds *f;
     const dc_sampler *sampler;
     const dc_exec *exec;
-    int batch;
 } job;
+
+// Which rows a pack needs, and where they go.
+static void lay_out(dc_feeds *f, dc_pack *p, const dc_sampler *sampler, const dc_exec *exec) {
+    const int64_t *steps = dc_sampler_stream(sampler, p->steps);
+    dc_real *index = dc_value(exec, p->index).p;
+    p->row0 = exec->used[p->input];
+    p->count = 0;
+    for (int b = 0; b < f->batch; b++) {
+        bool needed = steps[b] > p->known;
+        index[b] = needed ? (dc_real)(p->row0 + p->count) : -1;
+        if (needed) p->rows[p->count++] = b;
+    }
+    exec->used[p->input] += p->count;
+}
+
+static void copy_row(const dc_column *column, int64_t row, dc_real *out) {
+    const float *from = column->values + row * column->width;
+    for (int c = 0; c < column->width; c++)
+        out[c] = (dc_real)from[c];
+}
 
 static void feed_block(void *ctx, int block) {
     const job *j = ctx;
-    const dc_feed *f = &j->feeds[block];
+    const dc_feed *f = &j->f->feeds[block];
     const int64_t *rows = dc_sampler_stream(j->sampler, f->stream);
     dc_view in = dc_value(j->exec, f->input);
-    dc_real *out = in.p + (int64_t)f->row0 * in.cols + f->col0;
-    if (!f->column) {
-        for (int b = 0; b < j->batch; b++)
-            out[(int64_t)b * in.cols] = (dc_real)rows[b];
-        return;
-    }
-    int width = f->column->width;
-    for (int b = 0; b < j->batch; b++) {
-        const float *from = f->column->values + rows[b] * width;
-        dc_real *to = out + (int64_t)b * in.cols;
-        for (int c = 0; c < width; c++)
-            to[c] = (dc_real)from[c];
+    dc_real *out = in.p + (int64_t)(f->pack ? f->pack->row0 : f->row0) * in.cols + f->col0;
+    int count = f->pack ? f->pack->count : j->f->batch;
+    for (int r = 0; r < count; r++, out += in.cols) {
+        int64_t row = rows[f->pack ? f->pack->rows[r] : r];
+        if (f->column)
+            copy_row(f->column, row, out);
+        else
+            *out = (dc_real)row;
     }
 }
 
-void dc_gather(const dc_feed *feeds, int count, const dc_sampler *sampler, int batch, const dc_exec *exec) {
-    job j = {feeds, sampler, exec, batch};
-    dc_pool_run(exec->pool, feed_block, &j, count);
+void dc_gather(dc_feeds *f, const dc_sampler *sampler, const dc_exec *exec) {
+    for (int p = 0; p < f->pack_count; p++)
+        exec->used[f->packs[p].input] = f->fixed_rows[p];
+    for (int p = 0; p < f->pack_count; p++)
+        lay_out(f, &f->packs[p], sampler, exec);
+    job j = {f, sampler, exec};
+    dc_pool_run(exec->pool, feed_block, &j, f->feed_count);
 }

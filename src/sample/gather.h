@@ -7,13 +7,34 @@
 #include "data/dataset.h"
 #include "sample/sampler.h"
 
+enum { DC_FEEDS_MAX = 64, DC_PACKS_MAX = 4 };
+
+// A block whose rows are needed only where `steps` exceeds `known`: those rows are packed, one pack after
+// the other, behind the fixed rows of their input; `index` receives the row of each, or -1.
+typedef struct dc_pack {
+    dc_ref input, index;
+    dc_stream steps;
+    int known;
+    int *rows; // (batch) batch rows that are needed, in order
+    int count; // of them
+    int row0;  // where they start
+} dc_pack;
+
 typedef struct dc_feed {
     dc_ref input;            // node to write
     int row0, col0;          // top left corner there
     const dc_column *column; // data to take; NULL: the stream's integer itself
     dc_stream stream;        // which rows
+    dc_pack *pack;           // Nullable: only its rows, at its place
 } dc_feed;
 
-void dc_gather(const dc_feed *feeds, int count, const dc_sampler *sampler, int batch, const dc_exec *exec);
+typedef struct dc_feeds {
+    int batch, feed_count, pack_count;
+    dc_feed feeds[DC_FEEDS_MAX];
+    dc_pack packs[DC_PACKS_MAX];
+    int fixed_rows[DC_PACKS_MAX]; // rows of pack p's input that are always used
+} dc_feeds;
+
+void dc_gather(dc_feeds *feeds, const dc_sampler *sampler, const dc_exec *exec);
 
 #endif

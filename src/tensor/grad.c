@@ -7,6 +7,7 @@
 static bool flows(const dc_node *n, int i) {
     switch (n->op) {
     case DC_OP_STOP:
+    case DC_OP_unpack:
         return false;
     case DC_OP_within:
         return i == 2;

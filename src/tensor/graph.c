@@ -126,6 +126,10 @@ static void shape(const dc_graph *g, dc_node *n) {
         DC_CHECK(same(x, y) && x->e == 1 && x->cols == 1 && z->rows == x->rows && z->cols == 1);
         n->e = z->e;
         break;
+    case DC_OP_unpack:
+        DC_CHECK(x->e == 1 && x->cols == 1 && y->cols == 1);
+        n->e = y->e;
+        break;
     case DC_OP_expectile:
         DC_CHECK(same(x, y) && (!z || same(x, z)));
         n->e = n->rows = n->cols = 1;
@@ -174,6 +178,10 @@ dc_ref dc_clip(dc_graph *g, dc_ref x, double least, double most) {
 
 dc_ref dc_within(dc_graph *g, dc_ref steps, dc_ref exact, dc_ref x, double n) {
     return dc_apply(g, DC_OP_within, "within", (dc_ref[]){steps, exact, x}, 3, n, 0);
+}
+
+dc_ref dc_unpack(dc_graph *g, dc_ref index, dc_ref y) {
+    return dc_apply(g, DC_OP_unpack, "unpack", (dc_ref[]){index, y}, 2, 0, 0);
 }
 
 dc_ref dc_decay(dc_graph *g, dc_ref x, double lambda) {

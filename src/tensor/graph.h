@@ -84,6 +84,7 @@ dc_ref dc_mul(dc_graph *g, dc_ref x, dc_ref y);
 dc_ref dc_affine(dc_graph *g, dc_ref x, double a, double b);
 dc_ref dc_clip(dc_graph *g, dc_ref x, double least, double most);
 dc_ref dc_within(dc_graph *g, dc_ref steps, dc_ref exact, dc_ref x, double n);
+dc_ref dc_unpack(dc_graph *g, dc_ref index, dc_ref y);
 dc_ref dc_decay(dc_graph *g, dc_ref x, double lambda);
 // weight -1: none. `below` weighs rows whose prediction is below the target, 1 - below the others.
 dc_ref dc_expectile(dc_graph *g, const char *name, dc_ref p, dc_ref t, dc_ref weight, double below);

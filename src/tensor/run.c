@@ -56,12 +56,21 @@ dc_status dc_exec_init(dc_exec *x, const dc_graph *graph, const dc_slabs *slabs,
     if (!x->temps)
         return dc_fail(DC_NO_MEMORY, "lower batch or hidden", "no memory for a graph of %zu bytes", bytes);
     memset(x->temps, 0, bytes);
+    x->used = calloc((size_t)graph->count + 1, sizeof *x->used);
+    if (!x->used) {
+        dc_exec_fini(x);
+        return dc_fail(DC_NO_MEMORY, NULL, "no memory for a graph of %d nodes", graph->count);
+    }
+    for (dc_ref r = 0; r < graph->count; r++)
+        x->used[r] = graph->nodes[r].rows;
     return DC_OK;
 }
 
 void dc_exec_fini(dc_exec *x) {
     free(x->temps);
+    free(x->used);
     x->temps = NULL;
+    x->used = NULL;
 }
 
 static void zero(dc_real *p, int64_t n) {
@@ -86,7 +95,13 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+// Layers use as many rows as what they are applied to.
+static void pass_used(const dc_exec *x, const dc_node *n) {
+    if (n->op == DC_OP_linear || n->op == DC_OP_gelu_layernorm) x->used[dc_self(x, n)] = x->used[n->in[0]];
+}
+
 static void call(const dc_exec *x, const dc_backend *backend, const dc_node *n, bool back) {
+    if (!back) pass_used(x, n);
     dc_op_fn *fn = back ? backend->bwd[n->op] : backend->fwd[n->op];
     if (!x->times) {
         fn(x, n);
@@ -128,7 +143,7 @@ const char *dc_exec_find_bad(const dc_exec *x, const dc_backend *backend) {
     for (dc_ref r = 0; r < g->count; r++) {
         const dc_node *n = &g->nodes[r];
         if (n->op >= DC_FIRST_COMPUTED) call(x, backend, n, false);
-        if (!finite(dc_value(x, r))) return n->name;
+        if (!finite(dc_view_rows(dc_value(x, r), 0, x->used[r]))) return n->name;
     }
     return NULL;
 }

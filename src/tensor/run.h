@@ -4,7 +4,7 @@
 
 #include "backend/backend.h"
 
-// Zeroed memory for a graph's inputs and temporaries; free with free().
+// Zeroed memory for a graph's inputs and temporaries.
 dc_status dc_exec_init(dc_exec *x, const dc_graph *graph, const dc_slabs *slabs, dc_pool *pool);
 void dc_exec_fini(dc_exec *x);
 // Forward, then backward if the graph has a loss: the gradient slab then holds d loss / d params.

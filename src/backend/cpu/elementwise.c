@@ -115,6 +115,15 @@ void dc_cpu_within_bwd(const dc_exec *x, const dc_node *n) {
     BACKWARD(2, known(b.x[0][m], most) ? 0 : b.dy[m])
 }
 
+void dc_cpu_unpack_fwd(const dc_exec *x, const dc_node *n) {
+    FORWARD(w.x[0][m] >= 0 ? w.x[1][(int64_t)w.x[0][m]] : 0)
+}
+
+void dc_cpu_unpack_bwd(const dc_exec *x, const dc_node *n) {
+    (void)x;
+    (void)n;
+}
+
 static dc_real decayed(dc_real v, double lambda) {
     return (dc_real)pow(1 + (v > 0 ? (double)v : 0), -lambda);
 }

@@ -56,9 +56,10 @@ static void fwd_block(void *ctx, int block) {
 void dc_cpu_gelu_layernorm_fwd(const dc_exec *x, const dc_node *n) {
     job j = {.x = dc_value(x, n->in[0]), .scale = dc_value(x, n->in[1]), .bias = dc_value(x, n->in[2])};
     j.y = dc_value(x, dc_self(x, n));
+    j.x.rows = x->used[dc_self(x, n)];
     j.stats = x->temps + n->aux_offset;
     j.rows = n->rows;
-    j.blocks = dc_blocks(n->rows);
+    j.blocks = dc_blocks(j.x.rows);
     dc_pool_run(x->pool, fwd_block, &j, n->e * j.blocks);
 }
 
