@@ -65,13 +65,15 @@ static void push(products *p, int m, int n, int k, bool a_t, bool b_t) {
 }
 
 // The products of all linear nodes, in blocks as backend/cpu/linear.c makes them.
-static void collect(const dc_graph *g, products *p) {
+static void collect(const dc_exec *exec, products *p) {
+    const dc_graph *g = exec->graph;
     for (dc_ref r = 0; r < g->count; r++) {
         const dc_node *n = &g->nodes[r];
         if (n->op != DC_OP_linear) continue;
         const dc_node *x = &g->nodes[n->in[0]];
-        for (int row = 0; row < n->rows; row += DC_ROW_BLOCK)
-            push(p, n->rows - row < DC_ROW_BLOCK ? n->rows - row : DC_ROW_BLOCK, n->cols, x->cols, false, false);
+        int used = exec->used[r]; // of the last step
+        for (int row = 0; row < used; row += DC_ROW_BLOCK)
+            push(p, used - row < DC_ROW_BLOCK ? used - row : DC_ROW_BLOCK, n->cols, x->cols, false, false);
         int trained = n->hi - n->lo;
         for (int row = 0; x->needs && row < trained; row += DC_ROW_BLOCK)
             push(p, trained - row < DC_ROW_BLOCK ? trained - row : DC_ROW_BLOCK, x->cols, n->cols, false, true);
@@ -160,7 +162,7 @@ static dc_status measure(dc_run *run, const flags *f, bool json) {
     double seconds = bench_clock() - start;
     if (status != DC_INTERRUPTED) return status;
     products p = {0};
-    collect(&run->agent.graph, &p);
+    collect(&run->agent.exec, &p);
     tell(run, f, json, seconds, times, &p);
     free(p.list);
     return DC_OK;

@@ -97,11 +97,15 @@ void dc_agent_fini(dc_agent *a) {
     *a = (dc_agent){0};
 }
 
+void dc_agent_run(dc_agent *a) {
+    dc_gather(&a->feeds, a->sampler, &a->exec); // rows
+    dc_exec_run(&a->exec, &dc_backend_cpu);     // forward + backward
+}
+
 dc_status dc_agent_gradients(dc_agent *a, uint64_t step) {
     a->step = step;
-    DC_TRY(dc_sampler_next(a->sampler, step));      // integers
-    dc_gather(&a->feeds, a->sampler, &a->exec);     // rows
-    dc_exec_run(&a->exec, &dc_backend_cpu);         // forward + backward
+    DC_TRY(dc_sampler_next(a->sampler, step)); // integers
+    dc_agent_run(a);
     return DC_OK;
 }
 

@@ -17,6 +17,7 @@ typedef struct dc_agent_options { // what every method shares
     uint64_t seed;
     int batch;
     dc_int_list hidden;
+    double longest; // states of the longest trajectory; 0: as the data has it
 } dc_agent_options;
 
 typedef struct dc_algo dc_algo;
@@ -63,7 +64,9 @@ dc_status dc_algo_find(const char *name, const dc_algo **algo);
 dc_status dc_agent_init(dc_agent *agent, const dc_algo *algo, const void *config, const dc_agent_options *options,
                         const dc_dataset *data, dc_pool *pool);
 void dc_agent_fini(dc_agent *agent);
-// Sample, gather, forward, backward for the given step: leaves gradients in the slab.
+// Gather, forward, backward on the rows that the sampler holds.
+void dc_agent_run(dc_agent *agent);
+// Sample and run for the given step: leaves gradients in the slab.
 dc_status dc_agent_gradients(dc_agent *agent, uint64_t step);
 // Distances d(s, g) of count pairs of data rows, by the live weights.
 void dc_agent_distances(dc_agent *agent, int64_t count, const int64_t *s, const int64_t *g, float *d);

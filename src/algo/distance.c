@@ -26,7 +26,7 @@ static dc_ref segment_loss(dc_agent *a, const dc_backup *b, const dc_backup_node
     dc_ref first = dc_within(g, n->left, n->left, n->first, b->known);
     dc_ref second = dc_within(g, n->right, n->right, n->second, b->known);
     dc_ref target = dc_add(g, first, second);
-    if (b->clip) target = dc_clip(g, target, 0, (double)longest(a->data));
+    if (b->clip) target = dc_clip(g, target, 0, a->options.longest > 0 ? a->options.longest : (double)longest(a->data));
     // Spans that are known as a whole need no clipping and no children.
     dc_ref span = dc_add(g, n->left, n->right);
     target = dc_within(g, span, span, target, b->known);

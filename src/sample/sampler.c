@@ -263,6 +263,10 @@ dc_status dc_sampler_next(dc_sampler *sampler, uint64_t step) {
     return DC_OK;
 }
 
+int64_t *dc_sampler_fix(dc_sampler *sampler, dc_stream stream) {
+    return sampler->stream[stream];
+}
+
 const int64_t *dc_sampler_stream(const dc_sampler *sampler, dc_stream stream) {
     return sampler->stream[stream];
 }

@@ -76,6 +76,8 @@ void dc_sampler_free(dc_sampler *sampler); // Nullable
 // stopped. Errors: those of the chooser, and of memory for explicit trees; load a state before
 // going on.
 dc_status dc_sampler_next(dc_sampler *sampler, uint64_t step);
+// A stream to write by hand, for batches that come from elsewhere; dc_sampler_next would overwrite it.
+int64_t *dc_sampler_fix(dc_sampler *sampler, dc_stream stream);
 // Values of a stream (batch), valid until the next call. NULL for streams that the spec does not
 // fill.
 const int64_t *dc_sampler_stream(const dc_sampler *sampler, dc_stream stream);

@@ -4,6 +4,7 @@
 // sums of the log row in the making.
 #include "train/run.h"
 #include "train/safetensors.h"
+#include "train/weights.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -11,13 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef DC_DOUBLE
-static const dc_st_dtype real_type = DC_ST_F64;
-#else
-static const dc_st_dtype real_type = DC_ST_F32;
-#endif
-
-enum { SLABS = 4, NAME_MAX_ = 96 };
+enum { SLABS = 4 };
 
 // The slabs of a checkpoint and how their tensors' names begin. Targets exist for leading rows only.
 static const struct {
@@ -40,18 +35,11 @@ static dc_real *slab_of(const dc_params *params, int s) {
 // Describe matrix `row` of slab s; false if that slab does not hold it.
 static bool describe(const dc_params *params, int s, const dc_param_row *row, char *name, dc_st_tensor *t) {
     if (slabs[s].target && row->offset >= params->slabs.ema_size) return false;
-    snprintf(name, NAME_MAX_, "%s%s", slabs[s].prefix, row->name);
-    size_t count = (size_t)row->e * (size_t)row->rows * (size_t)row->cols;
-    *t = (dc_st_tensor){name, real_type, 3, {row->e, row->rows, row->cols}, slab_of(params, s) + row->offset,
-                        count * sizeof(dc_real)};
-    if (row->rows == 1 && !strstr(row->name, "/w")) { // vectors are (e, out)
-        t->ndim = 2;
-        t->shape[1] = row->cols;
-    }
+    dc_weight_describe(row, slab_of(params, s), slabs[s].prefix, name, t);
     return true;
 }
 
-static dc_status write_all(const dc_run *run, const char *path, dc_st_tensor *tensors, char (*names)[NAME_MAX_],
+static dc_status write_all(const dc_run *run, const char *path, dc_st_tensor *tensors, char (*names)[DC_WEIGHT_NAME],
                            const int64_t *words, size_t word_count) {
     const dc_params *params = &run->agent.params;
     size_t count = 0;
@@ -75,7 +63,7 @@ dc_status dc_checkpoint_write(const dc_run *run, const char *path) {
     int64_t *words = NULL;
     size_t word_count = 0;
     dc_st_tensor *tensors = calloc(most, sizeof *tensors);
-    char(*names)[NAME_MAX_] = calloc(most, sizeof *names);
+    char(*names)[DC_WEIGHT_NAME] = calloc(most, sizeof *names);
     dc_status status = DC_NO_MEMORY;
     if (!tensors || !names)
         status = dc_fail(DC_NO_MEMORY, NULL, "no memory to write %s", path);
@@ -88,27 +76,14 @@ dc_status dc_checkpoint_write(const dc_run *run, const char *path) {
     return status;
 }
 
-// Copy one tensor of the file into its place, if it is what we expect there.
-static dc_status copy(const dc_st_file *file, const char *path, const dc_st_tensor *want) {
-    const dc_st_tensor *have = dc_st_find(file, want->name);
-    const char *hint = "the checkpoint belongs to another configuration; use the one of its own run";
-    if (!have) return dc_fail(DC_BAD_INPUT, hint, "%s has no tensor %s", path, want->name);
-    bool same = have->dtype == want->dtype && have->ndim == want->ndim && have->size == want->size;
-    for (int d = 0; same && d < want->ndim; d++)
-        same = have->shape[d] == want->shape[d];
-    if (!same) return dc_fail(DC_BAD_INPUT, hint, "%s: tensor %s has another type or shape", path, want->name);
-    memcpy((void *)(uintptr_t)want->bytes, have->bytes, have->size);
-    return DC_OK;
-}
-
 static dc_status read_weights(dc_run *run, const dc_st_file *file, const char *path) {
     const dc_params *params = &run->agent.params;
     for (int s = 0; s < SLABS; s++) {
         for (int i = 0; i < params->count; i++) {
-            char name[NAME_MAX_];
+            char name[DC_WEIGHT_NAME];
             dc_st_tensor want;
             if (!describe(params, s, &params->rows[i], name, &want)) continue;
-            DC_TRY(copy(file, path, &want));
+            DC_TRY(dc_weight_copy(file, path, &want));
         }
         const char *bad = dc_params_find_bad(params, slab_of(params, s));
         if (bad) return dc_fail(DC_BAD_INPUT, NULL, "%s: tensor %s%s is not finite", path, slabs[s].prefix, bad);
@@ -130,7 +105,7 @@ static dc_status read_sampler(dc_run *run, const dc_st_file *file, const char *p
 static dc_status read_log(dc_run *run, const dc_st_file *file, const char *path) {
     double log[DC_METRICS_MAX + 3];
     dc_st_tensor want = {"log", DC_ST_F64, 1, {DC_METRICS_MAX + 3}, log, sizeof log};
-    DC_TRY(copy(file, path, &want));
+    DC_TRY(dc_weight_copy(file, path, &want));
     bool good = log[0] >= 0 && log[0] <= 1e15;
     for (size_t i = 0; i < sizeof log / sizeof log[0]; i++)
         good = good && isfinite(log[i]);

@@ -51,8 +51,10 @@ static void update_block(void *ctx, int block) {
     dc_real *restrict p = s->live, *restrict ema = s->ema, *restrict m = s->m, *restrict v = s->v;
     const dc_real *restrict g = s->grad;
     int64_t ema_to = to < s->ema_size ? to : s->ema_size;
+#pragma omp simd
     for (int64_t i = from; i < ema_to; i++)
         ema[i] = j->tau * p[i] + (1 - j->tau) * ema[i];
+#pragma omp simd
     for (int64_t i = from; i < to; i++) {
         m[i] = j->beta1 * m[i] + (1 - j->beta1) * g[i];
         v[i] = j->beta2 * v[i] + (1 - j->beta2) * g[i] * g[i];
