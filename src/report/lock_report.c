@@ -195,7 +195,7 @@ typedef struct line { // storage behind one series
 static void point(line *l, int at, double x, spread s) {
     l->x[at] = x;
     l->y[at] = s.count ? s.mean : NAN;
-    l->lo[at] = s.mean - s.sd > s.mean / 10 ? s.mean - s.sd : s.mean / 10; // a log axis has no room below zero
+    l->lo[at] = s.mean - s.sd;
     l->hi[at] = s.mean + s.sd;
 }
 
