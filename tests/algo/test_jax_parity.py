@@ -17,8 +17,8 @@ How it is measured:
               step, for EMA a whole one, product and sum (most of what is seen). Live weights leave out the few
               numbers where Adam amplifies without bound: its step is m / sqrt(v), about the sign of g at first,
               and where |g| is at the level of rounding that sign is noise. A number is left out if its gradient
-              came under 0.1 % of the tensor's rms during the ten steps; at most a quarter of a tensor may be
-              (an eighth is the most seen). Target weights leave out nothing.
+              came under 0.1 % of the tensor's rms during the ten steps (one in twenty; with one row a fifth was
+              seen). At most half of a tensor may be. Target weights leave out nothing.
   path        For one case of each method the ten steps are also taken apart: at every point of C's own path the
               gradient must equal JAX's there, and Adam and EMA in float64, fed with C's own gradients, must land
               on C's weights. There nothing is amplified and nothing is left out.
@@ -344,22 +344,23 @@ def compare_updates(got, weights, batch, m):
 
 
 def compare_path(folder, agent, settings, weights, batch, m):
-    """Worst residual of gradients and of single updates along the program's own ten steps."""
+    """Worst residual of gradients and of single updates along the program's own ten steps. An update is measured
+    against the longest so far: where the gradient has just turned round, m is next to nothing."""
     here, mv = dict(weights), ({k: 0 for k in split(weights)[0]},) * 2
-    worst = (0.0, "")
+    worst, longest = (0.0, ""), dict.fromkeys(weights, 0.0)
     for t in range(1, STEPS + 1):
         live, target = split(cast(here, "f8"))
         got = program(folder, agent, settings, here, batch)
         (_, (_, terms)), grads = evaluate(here, batch, m, "f8")
         if conditioned(terms):  # p may pass t on the way
             worst = max(worst, compare_gradients(got, grads))
-        want_live, want_target, mv = adam_step(live, target, {k: got[k] for k in live}, mv, t)
+        live, target, mv = adam_step(live, target, {k: got[k] for k in live}, mv, t)
         after = program(folder, agent, settings, weights, batch, t)
-        for prefix, want, was in (("", want_live, live), ("target_", want_target, target)):
-            for k in want:
-                new = after["after/" + prefix + k]
-                worst = max(worst, (stored(new - want[k], want[k] - was[k], new, 3), prefix + k))
-                here[prefix + k] = new.astype(np.float32)
+        for k, want in (live | {"target_" + k: x for k, x in target.items()}).items():
+            new = after["after/" + k]
+            longest[k] = max(longest[k], norm(want - here[k]))
+            worst = max(worst, (stored(new - want, longest[k], new, 3), k))
+            here[k] = new.astype(np.float32)
     return worst
 
 
@@ -379,7 +380,7 @@ def check(folder, rng, number, tolerance):
     print(f"{agent:5} {settings or '(defaults)':48} {shape:22} {numbers} {jax32:8.1e} "
           f"{left_out:6.1%}", flush=True)
     bad = [f"{k} {v[0]:.2e} {v[1]}" for k, v in found.items() if not v[0] <= tolerance]
-    return found, bad + ([f"{left_out:.0%} of a tensor has no steady gradient"] if left_out > 0.25 else [])
+    return found, bad + ([f"{left_out:.0%} of a tensor has no steady gradient"] if left_out > 0.5 else [])
 
 
 def check_describe(agent, settings, m):
@@ -405,7 +406,7 @@ def main():
             found, bad = check(folder, np.random.default_rng([seed, number]), number, TOLERANCE)
             failures += [f"{agent} {settings}: {x}" for x in bad]
             worst = {k: max(v, worst.get(k, (0.0, ""))) for k, v in found.items()}
-    print("worst: " + ", ".join(f"{k} {v[0]:.1e} {v[1]}".strip() for k, v in worst.items()))
+    print(f"DCRL_SEED={seed} worst: " + ", ".join(f"{k} {v[0]:.1e} {v[1]}".strip() for k, v in worst.items()))
     for failure in failures:
         print("beyond 1e-5:", failure)
     sys.exit(bool(failures) and not free)
