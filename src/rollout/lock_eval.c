@@ -24,6 +24,12 @@ static double error_at(dc_agent *agent, int64_t horizon, int64_t h, buffers *b) 
     return sum;
 }
 
+// Middle of the distances whose bin (h - 1) bins / longest is number i.
+static double middle(int64_t i, int64_t bins, int64_t longest) {
+    int64_t from = (i * longest + bins - 1) / bins, to = ((i + 1) * longest + bins - 1) / bins; // of h - 1
+    return 1 + (double)(from + to - 1) / 2;
+}
+
 static void score_all(dc_agent *agent, dc_lock_score *score, buffers *b) {
     int64_t horizon = agent->data->rows, longest = horizon - 1;
     double sums[DC_LOCK_BINS] = {0}, far = 0;
@@ -40,7 +46,7 @@ static void score_all(dc_agent *agent, dc_lock_score *score, buffers *b) {
     }
     score->accumulated_error = far / (double)far_count;
     for (int i = 0; i < score->bins; i++) {
-        score->distance[i] = 1 + ((double)i + 0.5) * (double)(longest - 1) / score->bins;
+        score->distance[i] = middle(i, score->bins, longest);
         score->error[i] = sums[i] / (double)counts[i];
     }
 }

@@ -157,6 +157,39 @@ static void bootstrap_depth(void **state) {
     assert_int_equal(depth_td(2048, 64), 31);
 }
 
+// The same of the trees that the code hands out: every node in its order, one more than the deeper
+// of its two children, which stand in the table already.
+static int emitted_depth(int steps, int n,
+                         int8_t *depth) { // depth (steps, steps + 1) of (offset, length)
+    memset(depth, -1, (size_t)steps * (size_t)(steps + 1));
+    int deepest = 0;
+    for (int t = 0; t < 2 * steps - 1; t++) {
+        dc_tree_node node = dc_tree_find((uint64_t)steps, (uint64_t)t);
+        int a = (int)node.offset, length = (int)node.length, d = 0;
+        if (length > n) {
+            int left = depth[a * (steps + 1) + length / 2];
+            int right = depth[(a + length / 2) * (steps + 1) + length - length / 2];
+            assert_true(left >= 0 && right >= 0); // emitted before
+            d = 1 + (left > right ? left : right);
+        }
+        depth[a * (steps + 1) + length] = (int8_t)d;
+        if (d > deepest) deepest = d;
+    }
+    assert_int_equal(depth[steps], deepest); // the root is the deepest
+    return deepest;
+}
+
+static void bootstrap_depth_of_emitted_trees(void **state) {
+    (void)state;
+    enum { MOST = 300 };
+    int8_t *depth = malloc((size_t)MOST * (MOST + 1));
+    assert_non_null(depth);
+    for (int h = 1; h <= MOST; h++)
+        for (int n = 1; n <= 64; n += n < 8 ? 1 : 7)
+            assert_int_equal(emitted_depth(h, n, depth), depth_dcrl(h, n));
+    free(depth);
+}
+
 // ---- route suboptimality is superadditive: a walk's excess over the shortest path, split at any
 // of its states, is at least the sum of its parts' excesses ----
 
@@ -213,9 +246,8 @@ static void superadditive_routes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_length),
-        cmocka_unit_test(huge_lengths),
-        cmocka_unit_test(bootstrap_depth),
+        cmocka_unit_test(every_length),         cmocka_unit_test(huge_lengths),
+        cmocka_unit_test(bootstrap_depth),      cmocka_unit_test(bootstrap_depth_of_emitted_trees),
         cmocka_unit_test(superadditive_routes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -125,7 +125,7 @@ void dc_cpu_unpack_bwd(const dc_exec *x, const dc_node *n) {
 }
 
 static dc_real decayed(dc_real v, double lambda) {
-    return (dc_real)pow(1 + (v > 0 ? (double)v : 0), -lambda);
+    return (dc_real)pow(1 + (v < 0 ? 0 : (double)v), -lambda); // NaN stays NaN here too
 }
 
 void dc_cpu_decay_fwd(const dc_exec *x, const dc_node *n) {
@@ -133,5 +133,5 @@ void dc_cpu_decay_fwd(const dc_exec *x, const dc_node *n) {
 }
 
 void dc_cpu_decay_bwd(const dc_exec *x, const dc_node *n) {
-    BACKWARD(0, b.x[0][m] > 0 ? b.dy[m] * (dc_real)-n->a * decayed(b.x[0][m], n->a + 1) : 0)
+    BACKWARD(0, b.x[0][m] <= 0 ? 0 : b.dy[m] * (dc_real)-n->a * decayed(b.x[0][m], n->a + 1))
 }

@@ -42,6 +42,7 @@ typedef struct update_job {
     const dc_slabs *s;
     int64_t block;
     dc_real tau, rate, beta1, beta2, eps, inv_c2; // rate = lr / (1 - beta1^t), inv_c2 = 1 / (1 - beta2^t)
+    dc_real rest_tau, rest1, rest2; // 1 - tau, 1 - beta1, 1 - beta2: of 0.999f only 5 digits would be left
 } update_job;
 
 static void update_block(void *ctx, int block) {
@@ -53,11 +54,11 @@ static void update_block(void *ctx, int block) {
     int64_t ema_to = to < s->ema_size ? to : s->ema_size;
 #pragma omp simd
     for (int64_t i = from; i < ema_to; i++)
-        ema[i] = j->tau * p[i] + (1 - j->tau) * ema[i];
+        ema[i] = j->tau * p[i] + j->rest_tau * ema[i];
 #pragma omp simd
     for (int64_t i = from; i < to; i++) {
-        m[i] = j->beta1 * m[i] + (1 - j->beta1) * g[i];
-        v[i] = j->beta2 * v[i] + (1 - j->beta2) * g[i] * g[i];
+        m[i] = j->beta1 * m[i] + j->rest1 * g[i];
+        v[i] = j->beta2 * v[i] + j->rest2 * g[i] * g[i];
 #ifdef DC_DOUBLE
         p[i] -= j->rate * m[i] / (sqrt(v[i] * j->inv_c2) + j->eps);
 #else
@@ -69,6 +70,7 @@ static void update_block(void *ctx, int block) {
 void dc_cpu_update(const dc_slabs *slabs, const dc_adam *adam, dc_pool *pool) {
     double t = (double)adam->step, c1 = 1 - pow(adam->beta1, t), c2 = 1 - pow(adam->beta2, t);
     update_job j = {slabs, block_size(slabs->size), (dc_real)adam->tau, (dc_real)(adam->lr / c1),
-                    (dc_real)adam->beta1, (dc_real)adam->beta2, (dc_real)adam->eps, (dc_real)(1 / c2)};
+                    (dc_real)adam->beta1, (dc_real)adam->beta2, (dc_real)adam->eps, (dc_real)(1 / c2),
+                    (dc_real)(1 - adam->tau), (dc_real)(1 - adam->beta1), (dc_real)(1 - adam->beta2)};
     dc_pool_run(pool, update_block, &j, (int)((slabs->size + j.block - 1) / j.block));
 }
