@@ -173,7 +173,7 @@ dc_status bench_train(int argc, char **argv) {
     cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_JSON};
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
-    dc_run run = {.csv = -1, .timing = -1};
+    dc_run run = DC_RUN_NONE;
     dc_dataset data = {0};
     dc_status status = configure(&run, &f);
     if (status == DC_OK) status = cli_run_data(&run, &data);

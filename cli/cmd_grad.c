@@ -305,7 +305,7 @@ dc_status cmd_grad(int argc, char **argv) {
     cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_JSON | CLI_SET};
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
-    dc_run run = {.csv = -1, .timing = -1};
+    dc_run run = DC_RUN_NONE;
     dc_status status = dc_run_configure(&run, f.agent);
     if (status == DC_OK) status = cli_run_sets(&run, &args);
     for (int i = 0; status == DC_OK && !f.describe && i < 3; i++)
