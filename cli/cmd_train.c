@@ -133,6 +133,9 @@ static dc_status train(dc_run *run) {
     run->progress_ctx = &line;
     dc_status status = dc_run_train(run);
     cli_line_clear(&line);
+    if (status == DC_IO)
+        return dc_fail(status, NULL, "%s; then go on with dcrl train --resume %s", dc_error(),
+                       run->folder);
     if (status == DC_OK)
         printf("trained %s to step %" PRId64 " in %s\n", run->algo->name, run->step, run->folder);
     return status;

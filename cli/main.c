@@ -6,6 +6,7 @@
 #include "base/options.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,6 +63,7 @@ static void guard_streams(void) {
 
 int main(int argc, char **argv) {
     guard_streams();
+    signal(SIGXFSZ, SIG_IGN); // a file past ulimit -f is an error of its write, not the end
     dc_log_set(show_log, NULL);
     dc_status status = dispatch(argc, argv);
     if (status == DC_OK && (fflush(stdout) != 0 || ferror(stdout)))

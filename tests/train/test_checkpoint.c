@@ -385,6 +385,28 @@ static void test_leftovers(void **state) {
     to_the_end(&run);
 }
 
+// A state with NaN in it is not written, and the error names the tensor.
+static void test_nan_is_not_saved(void **state) {
+    (void)state;
+    put(newest, new_bytes, new_size);
+    dc_run run;
+    assert_int_equal(resume(&run), DC_OK);
+    const dc_slabs *slabs = &run.agent.params.slabs;
+    float *places[] = {slabs->live, slabs->ema, slabs->m, slabs->v};
+    static const char *const names[] = {"critic/", "target_critic/", "adam_m/critic/",
+                                        "adam_v/critic/"};
+    for (int i = 0; i < 4; i++) {
+        float keep = places[i][2];
+        places[i][2] = i % 2 ? NAN : INFINITY;
+        run.saved_step = OLD_STEP;
+        assert_int_equal(dc_run_save(&run), DC_NOT_FINITE);
+        assert_non_null(strstr(dc_error(), names[i]));
+        assert_non_null(strstr(dc_error(), "step-0000000007.safetensors is intact"));
+        places[i][2] = keep;
+    }
+    to_the_end(&run);
+}
+
 static int set_up(void **state) {
     (void)state;
     dc_file_system.fsync = no_sync;
@@ -422,7 +444,7 @@ int main(void) {
         cmocka_unit_test(test_good),          cmocka_unit_test(test_cut),
         cmocka_unit_test(test_flips),         cmocka_unit_test(test_changed),
         cmocka_unit_test(test_sampler_words), cmocka_unit_test(test_keep),
-        cmocka_unit_test(test_leftovers),
+        cmocka_unit_test(test_leftovers),     cmocka_unit_test(test_nan_is_not_saved),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
