@@ -14,7 +14,9 @@ static const char usage[] =
     "usage: dcrl bench train [--work lock] [--seconds T] [--threads T] [--json]\n"
     "\n"
     "Trains the named work (lock: 3x512, batch 512, H 2048, n 64) and tells steps a second, the share of each\n"
-    "op, and the rate of its matrix products beside OpenBLAS alone on the same shapes and threads.\n";
+    "op, and the rate of its matrix products beside OpenBLAS alone on the same shapes and threads.\n"
+    "\n"
+    "example: dcrl bench train --seconds 10 --threads 2 --json\n";
 
 typedef struct flags {
     int work, device, precision;

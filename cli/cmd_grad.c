@@ -19,7 +19,9 @@ static const char usage[] =
     "\n"
     "Evaluates the loss on the batch and writes the gradient of every weight under the weight's own name, and the\n"
     "losses as scalars. With --updates N it then trains N steps on this batch and writes after/NAME and\n"
-    "after/target_NAME too. --describe lists the arrays of the batch.\n";
+    "after/target_NAME too. --describe lists the arrays of the batch.\n"
+    "\n"
+    "example: dcrl grad --agent dcrl --describe --set n=16\n";
 
 typedef struct flags {
     char agent[DC_TEXT_MAX], weights[DC_TEXT_MAX], batch[DC_TEXT_MAX], out[DC_TEXT_MAX];

@@ -109,6 +109,11 @@ static dc_status apply_flags(dc_run *run, const cli_args *args, const flags *f) 
     return cli_run_sets(run, args);
 }
 
+// What is wrong with a file is no fault of the command line.
+static dc_status config_error(dc_status status, const char *path) {
+    return status == DC_OK ? DC_OK : dc_fail_prefix(DC_BAD_INPUT, path);
+}
+
 static dc_status configure(dc_run *run, const cli_args *args, const flags *f, dc_arena *arena) {
     const dc_json *preset = NULL, *config = NULL;
     if (args->word_count > 1)
@@ -117,11 +122,14 @@ static dc_status configure(dc_run *run, const cli_args *args, const flags *f, dc
     if (cli_args_given(args, "config")) DC_TRY(read_config(arena, f->config, &config));
     const char *agent = f->run.agent;
     if (!cli_args_given(args, "agent") && agent_of(preset)) agent = agent_of(preset);
-    if (!cli_args_given(args, "agent") && agent_of(config)) agent = agent_of(config);
+    if (!cli_args_given(args, "agent") && agent_of(config)) {
+        const dc_algo *algo;
+        agent = agent_of(config);
+        DC_TRY(config_error(dc_algo_find(agent, &algo), f->config));
+    }
     DC_TRY(dc_run_configure(run, agent));
     if (preset) DC_TRY(dc_run_set_json(run, preset));
-    dc_status status = config ? dc_run_set_json(run, config) : DC_OK;
-    if (status != DC_OK) return dc_fail_prefix(DC_BAD_INPUT, f->config);
+    if (config) DC_TRY(config_error(dc_run_set_json(run, config), f->config));
     return apply_flags(run, args, f);
 }
 
@@ -155,6 +163,8 @@ static dc_status fresh(dc_run *run, dc_dataset *data, const cli_args *args, cons
 }
 
 static dc_status resume(dc_run *run, dc_dataset *data, const cli_args *args, const flags *f) {
+    if (!*f->resume)
+        return dc_fail(DC_USAGE, "write --resume RUN", "a folder is missing (--resume)");
     for (const dc_option *o = dc_run_table; o->name; o++)
         if (cli_args_given(args, o->name) && strcmp(o->name, "threads") != 0)
             return dc_fail(DC_USAGE, "only --threads goes with --resume",

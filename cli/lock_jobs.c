@@ -66,6 +66,20 @@ static void describe(lock_job *job, const char *agent, int64_t horizon) {
     job->result.slots = get_int(&job->run, "slots");
 }
 
+// What the sweep itself lays down cannot be another for one run.
+static dc_status check_fixed(const lock_job *job, int64_t horizon, int64_t seed) {
+    const dc_run_options *o = &job->run.options;
+    char env[32];
+    snprintf(env, sizeof env, "lock-%" PRId64, horizon);
+    if (strcmp(o->env, env) != 0 || *o->data)
+        return dc_fail(DC_USAGE, "use --horizon",
+                       "dcrl lock makes its own data (--set env or data)");
+    if (o->seed != seed)
+        return dc_fail(DC_USAGE, "use --seed",
+                       "seeds are not set like an option (seed=%" PRId64 ")", o->seed);
+    return DC_OK;
+}
+
 dc_status lock_job_init(lock_job *job, const lock_flags *f, const cli_args *args, const char *agent,
                         int64_t horizon, int64_t seed) {
     char name[DC_TEXT_MAX], *rest = name;
@@ -75,6 +89,7 @@ dc_status lock_job_init(lock_job *job, const lock_flags *f, const cli_args *args
     DC_TRY(set_flags(&job->run, f, horizon, seed));
     DC_TRY(cli_run_sets(&job->run, args));
     if (rest) DC_TRY(set_suffix(&job->run, rest));
+    DC_TRY(check_fixed(job, horizon, seed));
     describe(job, agent, horizon);
     if (*f->out) {
         int n = snprintf(job->folder, sizeof job->folder, "%s/%s-H%" PRId64 "-s%" PRId64, f->out,
@@ -259,7 +274,12 @@ static dc_status first_error(const lock_sweep *sweep) {
         const lock_job *job = &sweep->jobs[i];
         if (job->status == DC_INTERRUPTED) stopped = job;
         if (job->status != DC_OK && job->status != DC_INTERRUPTED)
-            return dc_fail(job->status, NULL, "%s%s%s", job->result.agent, ": ", job->error);
+            return sweep->count == 1
+                       ? dc_fail(job->status, NULL, "%s", job->error)
+                       : dc_fail(job->status, NULL,
+                                 "agent %s, horizon %" PRId64 ", seed %" PRId64 ": %s",
+                                 job->result.agent, job->result.horizon, job->result.seed,
+                                 job->error);
     }
     if (!stopped) return DC_OK;
     if (*stopped->folder)

@@ -90,7 +90,9 @@ static dc_status reopen(dc_run *run, dc_dataset *data, const char *folder, const
         dc_log(DC_WARN, "%s was begun by build %s, this is %s: results may differ in the last bits",
                folder, build, DCRL_BUILD);
     run->options.threads = threads;
-    DC_TRY(cli_run_data(run, data));
+    dc_status status = cli_run_data(run, data);
+    if (status == DC_USAGE) return config_error(folder, status, dc_error());
+    DC_TRY(status);
     return check_hash(hash, data, folder);
 }
 

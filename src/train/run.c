@@ -66,7 +66,7 @@ static dc_status unknown_key(const dc_run *run, const char *key) {
     if (near)
         return dc_fail(DC_USAGE, NULL, "unknown option '%s' of agent %s: did you mean '%s'?", key,
                        run->algo->name, near);
-    return dc_fail(DC_USAGE, "dcrl list agents --json shows its options",
+    return dc_fail(DC_USAGE, "dcrl list agents shows its options",
                    "unknown option '%s' of agent %s", key, run->algo->name);
 }
 
@@ -105,7 +105,8 @@ dc_status dc_run_set_json(dc_run *run, const dc_json *object) {
 static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) {
     const dc_run_options *o = &run->options;
     if (o->device != 0)
-        return dc_fail(DC_UNSUPPORTED, "use --device cpu",
+        return dc_fail(DC_UNSUPPORTED,
+                       "use --device cpu, or build with -DDCRL_CUDA=ON where nvcc is",
                        "this build has no CUDA backend (--device cuda)");
     run->data = data;
     if (folder) {
