@@ -6,7 +6,7 @@
 
 #include "backend/cpu/cpu.h"
 
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ static const dc_option table[] = {
 };
 
 typedef struct watch {
-    volatile sig_atomic_t stop;
+    atomic_int stop;
     double seconds;
 } watch;
 

@@ -5,16 +5,18 @@
 #include "env/lock.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-volatile sig_atomic_t cli_stop;
+atomic_int
+    cli_stop; // an atomic, not sig_atomic_t: other threads than the one with the signal read it
 
 static void on_signal(int number) {
     (void)number;
-    cli_stop = 1;
+    atomic_store(&cli_stop, 1);
 }
 
 void cli_catch_signals(void) {

@@ -290,7 +290,7 @@ typedef struct clock_state { // wall clock of this process's part of the run
 static dc_status due(dc_run *run, clock_state *clock) {
     const dc_run_options *o = &run->options;
     double t = now();
-    bool last = run->step == o->steps, stop = run->stop && *run->stop;
+    bool last = run->step == o->steps, stop = run->stop && atomic_load(run->stop);
     if (run->step % o->log_every == 0 || last) {
         close_sums(run);
         double rate = (double)(run->step - clock->log_step) / (t - clock->last_log + 1e-9);

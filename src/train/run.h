@@ -14,7 +14,7 @@
 #include "base/options.h"
 #include "train/weights.h"
 
-#include <signal.h>
+#include <stdatomic.h>
 
 typedef struct dc_run_options {
     char agent[DC_TEXT_MAX], env[DC_TEXT_MAX], data[DC_TEXT_MAX];
@@ -48,8 +48,8 @@ struct dc_run {
     int lock;                        // on the folder, against a second process; -1: none
 
     // Set by the caller before dc_run_train; all Nullable.
-    const volatile sig_atomic_t *stop; // non-zero: save and stop
-    dc_progress_fn *progress;          // called about five times a second
+    const atomic_int *stop;   // non-zero: save and stop
+    dc_progress_fn *progress; // called about five times a second
     void *progress_ctx;
 };
 

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 static dc_dataset small_data;
-static const volatile sig_atomic_t small_stop = 1;
+static const atomic_int small_stop = 1;
 
 static inline void small_data_init(void) {
     dc_lock lock;
