@@ -106,25 +106,17 @@ static dc_status take_word(cli_args *args, words *in) {
     return take_plain(args, word);
 }
 
-static void help_key(const dc_option *key, dc_text *text) {
-    dc_text_add(text, "  %-24s %s (default %s", key->name, key->help,
-                *key->init ? key->init : "none");
-    if (key->choices) dc_text_add(text, "; %s", key->choices);
-    dc_text_add(text, ")\n");
-}
-
 static dc_status print_help(const cli_args *args) {
     dc_text text;
     dc_text_init(&text);
     dc_text_add(&text, "%s\nflags:\n", args->usage);
-    dc_options_help(args->flags, &text);
+    dc_options_help(args->flags, true, &text);
     if (args->takes & CLI_JSON)
         dc_text_add(&text, "  %-26s one JSON object on standard output, nothing else\n", "--json");
     if (args->takes & CLI_SET)
         dc_text_add(&text, "  %-26s set an option; may be repeated\n", "--set KEY=VALUE");
     if (args->keys) dc_text_add(&text, "\nkeys of --set:\n");
-    for (const dc_option *key = args->keys; key && key->name; key++)
-        help_key(key, &text);
+    if (args->keys) dc_options_help(args->keys, false, &text);
     dc_status status = dc_text_status(&text);
     if (status == DC_OK) fputs(text.bytes, stdout);
     dc_text_fini(&text);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 static const char usage[] =
-    "usage: dcrl bench train [--work lock] [--seconds T] [--threads T] [--json]\n"
+    "usage: dcrl bench train [--work lock] [--seconds T] [--threads T] [--set key=value]... [--json]\n"
     "\n"
     "Trains the named work (lock: 3x512, batch 512, H 2048, n 64) and tells steps a second, the share of each\n"
     "op, and the rate of its matrix products beside OpenBLAS alone on the same shapes and threads.\n"
@@ -172,12 +172,13 @@ static dc_status measure(dc_run *run, const flags *f, bool json) {
 
 dc_status bench_train(int argc, char **argv) {
     flags f;
-    cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_JSON};
+    cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_JSON | CLI_SET};
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
     dc_run run = DC_RUN_NONE;
     dc_dataset data = {0};
     dc_status status = configure(&run, &f);
+    if (status == DC_OK) status = cli_run_sets(&run, &args);
     if (status == DC_OK) status = cli_run_data(&run, &data);
     if (status == DC_OK) status = dc_run_start(&run, &data, NULL);
     if (status == DC_OK) status = measure(&run, &f, args.json);

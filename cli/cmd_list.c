@@ -69,7 +69,7 @@ static void list_agents(bool json, dc_text *out) {
         }
         dc_text_add(out, "%s%s: %s; options for --set:\n", i ? "\n" : "", dc_algos[i]->name,
                     dc_algos[i]->about);
-        dc_options_help(dc_algos[i]->options, out);
+        dc_options_help(dc_algos[i]->options, false, out);
     }
     if (json) dc_text_add(out, "]}\n");
 }

@@ -120,6 +120,7 @@ void dc_agent_distances(dc_agent *a, int64_t count, const int64_t *s, const int6
                 in.p[(int64_t)r * in.cols + c] = (dc_real)obs->values[s[from + r] * w + c];
                 in.p[(int64_t)r * in.cols + w + c] = (dc_real)obs->values[g[from + r] * w + c];
             }
+        a->ask.used[a->ask_in] = rows;
         dc_exec_run(&a->ask, &dc_backend_cpu);
         for (int r = 0; r < rows; r++)
             d[from + r] = (float)out.p[r];

@@ -19,6 +19,18 @@ typedef struct dc_backup {
     int candidates;        // split=max
 } dc_backup;
 
+// Sums of two learned distances run away under i.i.d. sampling: a constant error doubles with every
+// composition. That no distance exceeds the longest trajectory is known to every method alike.
+#define DC_CLIP_OPTION(config)                                                                     \
+    {"clip",                                                                                       \
+     DC_BOOL,                                                                                      \
+     offsetof(config, clip),                                                                       \
+     "on",                                                                                         \
+     0,                                                                                            \
+     0,                                                                                            \
+     NULL,                                                                                         \
+     "keep composed targets between 0 and the longest trajectory"}
+
 // The rows of a batch after the networks: (1, batch, 1) each, or -1 where the method has none.
 typedef struct dc_backup_nodes {
     dc_ref parent, first, second; // segments; children carry no gradient

@@ -11,16 +11,12 @@
 
 typedef struct config {
     int64_t n, slots, candidates, rebuild_every;
-    int split, order, targets, grounding, clip;
-    bool recursion, propagation;
+    int split, order, targets, grounding;
+    bool recursion, propagation, clip;
     double kappa_dc, kappa_prop;
 } config;
 
-enum { AUTO, ON, OFF };
-
-static bool decide(int choice, bool by_itself) {
-    return choice == AUTO ? by_itself : choice == ON;
-}
+enum { AUTO, ON, OFF }; // of grounding
 
 static const dc_option options[] = {
     {"n", DC_INT, offsetof(config, n), "64", 1, 1e6, NULL, "steps of a propagation target; distances up to n are exact"},
@@ -38,8 +34,7 @@ static const dc_option options[] = {
      "expectile of the propagation loss"},
     {"grounding", DC_CHOICE, offsetof(config, grounding), "auto", 0, 0, "auto|on|off",
      "loss on single steps; auto: on when neither trees nor n-step rows supply them"},
-    {"clip", DC_CHOICE, offsetof(config, clip), "auto", 0, 0, "auto|on|off",
-     "keep targets between 0 and the longest trajectory; auto: for i.i.d. pairs without propagation"},
+    DC_CLIP_OPTION(config),
     {"candidates", DC_INT, offsetof(config, candidates), "10", 1, 64, NULL, "split=max: candidates a segment"},
     {"rebuild_every", DC_INT, offsetof(config, rebuild_every), "5000", 1, 1e9, NULL,
      "split=max: steps after which all trees are built anew"},
@@ -62,11 +57,11 @@ static dc_status build(dc_agent *agent, const void *ctx) {
     b.rows.rebuild_every = (int)c->rebuild_every;
     b.rows.propagation = c->propagation;
     b.rows.n = (int)c->n;
-    b.rows.grounding = decide(c->grounding, !c->recursion && !c->propagation);
+    b.rows.grounding = c->grounding == AUTO ? !c->recursion && !c->propagation : c->grounding == ON;
     b.kappa_dc = c->kappa_dc > 0 ? c->kappa_dc : c->propagation ? 0.5 : 0.7;
     b.kappa_prop = c->kappa_prop;
     b.known = c->propagation ? (int)c->n : 1;
-    b.clip = decide(c->clip, !c->recursion && !c->propagation);
+    b.clip = c->clip;
     b.candidates = (int)c->candidates;
     return dc_distance_build(agent, &b);
 }

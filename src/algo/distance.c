@@ -72,35 +72,52 @@ static int candidates_of(const dc_agent *a, int64_t i, int64_t j) {
     return (int)(j - i - 1 < a->candidates ? j - i - 1 : a->candidates);
 }
 
+// Two questions for every candidate of every segment: (i, m) and (m, j), side by side.
+typedef struct questions {
+    int64_t *s, *g; // (count, candidates, 2)
+    float *d;       // their answers
+} questions;
+
+static void ask(dc_agent *a, questions *q, int64_t count, const int64_t *i, const int64_t *j) {
+    for (int64_t x = 0; x < count; x++)
+        for (int c = 0; c < a->candidates; c++) { // short segments ask some candidates twice
+            int64_t at = (x * a->candidates + c) * 2;
+            int64_t mid = candidate(a, i[x], j[x], c % candidates_of(a, i[x], j[x]));
+            q->s[at] = i[x];
+            q->g[at] = q->s[at + 1] = mid;
+            q->g[at + 1] = j[x];
+        }
+    dc_agent_distances(a, count * a->candidates * 2, q->s, q->g, q->d);
+}
+
+static float span(const dc_agent *a, const questions *q, int64_t at) {
+    int64_t steps = q->g[at] - q->s[at];
+    return steps <= a->known ? (float)steps : q->d[at];
+}
+
+static int64_t best(const dc_agent *a, const questions *q, int64_t x, int candidates) {
+    int64_t first = x * a->candidates * 2, least = first;
+    for (int64_t at = first; at < first + 2 * candidates; at += 2)
+        if (span(a, q, at) + span(a, q, at + 1) < span(a, q, least) + span(a, q, least + 1)) least = at;
+    return q->g[least];
+}
+
 // split=max: the candidate whose two parts are shortest under the current critic.
 static dc_status choose(void *ctx, int64_t count, const int64_t *i, const int64_t *j, int64_t *k) {
     dc_agent *a = ctx;
-    int m = a->candidates;
-    int64_t *s = calloc((size_t)(count * m * 2) + 1, sizeof *s), *g = calloc((size_t)(count * m * 2) + 1, sizeof *g);
-    float *d = calloc((size_t)(count * m * 2) + 1, sizeof *d);
-    dc_status status = s && g && d ? DC_OK : dc_fail(DC_NO_MEMORY, "lower slots", "no memory for split candidates");
-    for (int64_t x = 0; status == DC_OK && x < count; x++)
-        for (int c = 0; c < m; c++) {
-            int64_t at = (x * m + c) * 2, mid = candidate(a, i[x], j[x], c % candidates_of(a, i[x], j[x]));
-            s[at] = i[x];
-            g[at] = s[at + 1] = mid;
-            g[at + 1] = j[x];
-        }
-    if (status == DC_OK) dc_agent_distances(a, count * m * 2, s, g, d);
-    for (int64_t x = 0; status == DC_OK && x < count; x++) {
-        float best = 0;
-        for (int c = 0; c < candidates_of(a, i[x], j[x]); c++) {
-            int64_t at = (x * m + c) * 2, left = g[at] - s[at], right = g[at + 1] - s[at + 1];
-            float both = (left <= a->known ? (float)left : d[at]) + (right <= a->known ? (float)right : d[at + 1]);
-            if (c == 0 || both < best) {
-                best = both;
-                k[x] = g[at];
-            }
-        }
+    size_t size = (size_t)(count * a->candidates * 2) + 1;
+    questions q = {calloc(size, sizeof *q.s), calloc(size, sizeof *q.g), calloc(size, sizeof *q.d)};
+    dc_status status = DC_OK;
+    if (q.s && q.g && q.d) {
+        ask(a, &q, count, i, j);
+        for (int64_t x = 0; x < count; x++)
+            k[x] = best(a, &q, x, candidates_of(a, i[x], j[x]));
+    } else {
+        status = dc_fail(DC_NO_MEMORY, "lower slots", "no memory for split candidates");
     }
-    free(s);
-    free(g);
-    free(d);
+    free(q.s);
+    free(q.g);
+    free(q.d);
     return status;
 }
 

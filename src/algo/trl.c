@@ -3,7 +3,7 @@
 //   d(i, j) -> dbar(i, k) + dbar(k, j)      with an upper expectile (kappa) of value
 //
 // in no particular order: in the worst case a distance of H hangs on a chain of length H. `trl` knows only
-// single steps and keeps targets between 0 and the longest trajectory; `trl-n` adds the n-step propagation
+// single steps; `trl-n` adds the n-step propagation
 // loss and knows all distances up to n. lambda weighs a pair by (1 + d)^-lambda.
 #include "algo/backup.h"
 
@@ -32,13 +32,13 @@ typedef struct config {
      NULL,                                                                                         \
      "weigh a pair by (1 + distance)^-lambda; 0 weighs all alike"}
 
-static const dc_option options[] = {KAPPA, LAMBDA, {0}};
+static const dc_option options[] = {KAPPA, LAMBDA, DC_CLIP_OPTION(config), {0}};
 
 static const dc_option options_n[] = {
     {"n", DC_INT, offsetof(config, n), "64", 1, 1e6, NULL, "steps of a propagation target; distances up to n are exact"},
     KAPPA,
     LAMBDA,
-    {"clip", DC_BOOL, offsetof(config, clip), "off", 0, 0, NULL, "keep targets between 0 and the longest trajectory"},
+    DC_CLIP_OPTION(config),
     {"kappa_prop", DC_REAL, offsetof(config, kappa_prop), "0.5", 0.01, 0.99, NULL,
      "expectile of the propagation loss"},
     {0},
@@ -50,12 +50,12 @@ static dc_backup transitive(const config *c) {
                        .second = DC_EMA,
                        .kappa_dc = c->kappa,
                        .lambda = c->lambda,
+                       .clip = c->clip,
                        .known = 1};
 }
 
 static dc_status build(dc_agent *agent, const void *ctx) {
     dc_backup b = transitive(ctx);
-    b.clip = true;
     return dc_distance_build(agent, &b);
 }
 
@@ -65,7 +65,6 @@ static dc_status build_n(dc_agent *agent, const void *ctx) {
     b.rows.propagation = true;
     b.rows.n = b.known = (int)c->n;
     b.kappa_prop = c->kappa_prop;
-    b.clip = c->clip;
     return dc_distance_build(agent, &b);
 }
 

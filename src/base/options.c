@@ -395,10 +395,10 @@ static const char *placeholder(const dc_option *o) {
     return words[o->kind];
 }
 
-static void help_row(const dc_option *o, dc_text *out) {
+static void help_row(const dc_option *o, bool as_flag, dc_text *out) {
     char flag[128], text[2 * DC_NUMBER_MAX + 8];
-    snprintf(flag, sizeof flag, "--%s %s", o->name, placeholder(o));
-    for (char *c = flag; *c && *c != ' '; c++)
+    snprintf(flag, sizeof flag, as_flag ? "--%s %s" : "%s=%s", o->name, placeholder(o));
+    for (char *c = flag; as_flag && *c && *c != ' '; c++)
         if (*c == '_') *c = '-';
     dc_text_add(out, "  %-*s %s (", HELP_COLUMN, flag, o->help);
     if (*o->init) dc_text_add(out, "default %s", o->init);
@@ -412,7 +412,7 @@ static void help_row(const dc_option *o, dc_text *out) {
     dc_text_add(out, ")\n");
 }
 
-void dc_options_help(const dc_option *table, dc_text *out) {
+void dc_options_help(const dc_option *table, bool flags, dc_text *out) {
     for (; table->name; table++)
-        help_row(table, out);
+        help_row(table, flags, out);
 }

@@ -133,18 +133,30 @@ static spread over_seeds(const dc_lock_result *r, int count, const char *agent, 
     return s;
 }
 
+// Mean steps a second of an agent's runs.
+static double speed(const dc_lock_result *r, int count, const char *agent) {
+    double sum = 0;
+    int runs = 0;
+    for (int i = 0; i < count; i++)
+        if (!strcmp(r[i].agent, agent)) {
+            sum += r[i].steps_per_second;
+            runs++;
+        }
+    return sum / runs;
+}
+
 // --- table and sentence ---
 
 void dc_lock_table(const dc_lock_result *r, int count, dc_text *out) {
     groups g = group(r, count);
-    dc_text_add(out, "mean |error| of distances of at least H/2, over %d seed%s\n\n%-28s", over_seeds(r, count, g.agents[0], g.horizons[0], -1).count,
-                over_seeds(r, count, g.agents[0], g.horizons[0], -1).count == 1 ? "" : "s", "agent");
+    int seeds = over_seeds(r, count, g.agents[0], g.horizons[0], -1).count;
+    dc_text_add(out, "mean |error| of distances of at least H/2, over %d seed%s\n\n%-28s", seeds, seeds == 1 ? "" : "s", "agent");
     for (int h = 0; h < g.horizon_count; h++) {
         char head[32];
         snprintf(head, sizeof head, "H = %" PRId64, g.horizons[h]);
         dc_text_add(out, "  %18s", head);
     }
-    dc_text_add(out, "\n");
+    dc_text_add(out, "  %10s\n", "steps/s");
     for (int a = 0; a < g.agent_count; a++) {
         dc_text_add(out, "%-28s", g.agents[a]);
         for (int h = 0; h < g.horizon_count; h++) {
@@ -153,7 +165,7 @@ void dc_lock_table(const dc_lock_result *r, int count, dc_text *out) {
             if (s.count) snprintf(cell, sizeof cell, s.mean < 1e5 ? "%.2f +- %.2f" : "%.1e +- %.0e", s.mean, s.sd);
             dc_text_add(out, "  %18s", cell);
         }
-        dc_text_add(out, "\n");
+        dc_text_add(out, "  %10.0f\n", speed(r, count, g.agents[a]));
     }
 }
 
@@ -183,7 +195,7 @@ typedef struct line { // storage behind one series
 static void point(line *l, int at, double x, spread s) {
     l->x[at] = x;
     l->y[at] = s.count ? s.mean : NAN;
-    l->lo[at] = s.mean - s.sd > s.mean / 10 ? s.mean - s.sd : s.mean / 10; // a log axis has no room below zero
+    l->lo[at] = s.mean - s.sd;
     l->hi[at] = s.mean + s.sd;
 }
 

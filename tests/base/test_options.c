@@ -234,7 +234,7 @@ static void test_help(void **state) {
     (void)state;
     dc_text text;
     dc_text_init(&text);
-    dc_options_help(table, &text);
+    dc_options_help(table, true, &text);
     static const char *const lines[] = {
         "  --horizon N                steps of a segment (default 10; between 1 and 1e6)\n",
         "  --learn-rate X             step of Adam (default 3e-4; between 0 and 1)\n",
