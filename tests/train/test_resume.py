@@ -7,27 +7,34 @@ thread counts. The last checkpoint and train.csv are compared by SHA-256 with th
 
 import os
 import random
+import signal
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from drive import SMALL, Scratch, await_handler, call, digests, good, run_tests, spawn, went_on_at  # noqa: E402
-from drive import bad, check_error  # noqa: E402
-import signal  # noqa: E402
+from drive import bad, check_error, complaints  # noqa: E402
 
 STOPS = 20
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
-PERIODS = ["--log-every", 270, "--save-every", 3100]  # neither divides the other, nor the steps
+PERIODS = ["--log-every", 270, "--save-every", 1100]  # neither divides the other, nor the steps
 
 
 def flags(steps, *more):
     return ["train", *SMALL, "--steps", steps, *PERIODS, *more]
 
 
+def pace(steps, *more):
+    """That many steps, or what this build does in half a second if it is slow (sanitizers, a busy machine)."""
+    with Scratch("pace") as scratch:
+        _, seconds = unbroken(scratch.at("run"), 1000, *more)
+    return min(steps, max(1200, int(500 / seconds)))
+
+
 def unbroken(folder, steps, *more):
     """Digests of a run that nobody stops, and the seconds it took."""
     start = time.time()
-    assert f"trained" in good(*flags(steps, *more), "--out", folder)
+    assert "trained" in good(*flags(steps, *more), "--out", folder)
     assert os.path.exists(os.path.join(folder, "DONE"))
     return digests(folder), time.time() - start
 
@@ -46,7 +53,7 @@ def stop(process, delay, number):
 
 def finish(folder, stopped, *more):
     done = call("train", "--resume", folder, *more)
-    assert done.returncode == 0 and not done.stderr, done
+    assert done.returncode == 0 and not complaints(done.stderr), done
     assert went_on_at(done.stdout) == stopped
     return digests(folder)
 
@@ -64,13 +71,14 @@ def stop_and_finish(scratch, name, want, seconds, number, steps, more, resume=()
 
 
 def stop_often(scratch, name, count, steps, more, resume=()):
+    steps = pace(steps, *more)
     want, seconds = unbroken(scratch.at(name), steps, *more)
     hits = tries = 0
     while hits < count:
         tries += 1
         assert tries <= 5 * count, f"{name}: only {hits} of {tries} signals came while it trained"
         hits += stop_and_finish(scratch, name, want, seconds, tries, steps, more, resume)
-    return f"{hits} stops in {tries} runs"
+    return f"{hits} stops in {tries} runs of {steps} steps"
 
 
 def test_random_stops():
@@ -104,14 +112,15 @@ def test_other_threads():
 
 def test_stop_twice():
     with Scratch("resume") as scratch:
-        want, seconds = unbroken(scratch.at("once"), 30_000)
+        steps = 4 * pace(7_500)
+        want, seconds = unbroken(scratch.at("once"), steps)
         for attempt in range(10):
             folder = scratch.at(f"twice{attempt}")
-            first = stop(spawn(*flags(30_000), "--out", folder), seconds * 0.2, 0)
+            first = stop(spawn(*flags(steps), "--out", folder), seconds * 0.2, 0)
             second = stop(spawn("train", "--resume", folder), seconds * 0.2, 1)
             if first is not None and second is not None:
                 break
-        assert first < second < 30_000
+        assert first < second < steps
         assert finish(folder, second) == want
 
 
