@@ -30,7 +30,8 @@ static const dc_option flag_table[] = {
 static const char usage[] =
     "usage: dcrl bench sample [--json]\n\n"
     "Tree nodes a second that the sampler hands out on one core, and the bytes it takes, over\n"
-    "trajectories of 1,000 and of 1,000,000 steps.\n";
+    "trajectories of 1,000 and of 1,000,000 steps.\n\n"
+    "example: dcrl bench sample --json\n";
 
 enum { ROWS = 1000000, HORIZONS = 2, WARM_STEPS = 100, CHECK_STEPS = 64 };
 static const int64_t horizons[HORIZONS] = {1000, 1000000};

@@ -6,7 +6,7 @@
 
 #include "backend/cpu/cpu.h"
 
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +14,9 @@ static const char usage[] =
     "usage: dcrl bench train [--work lock] [--seconds T] [--threads T] [--set key=value]... [--json]\n"
     "\n"
     "Trains the named work (lock: 3x512, batch 512, H 2048, n 64) and tells steps a second, the share of each\n"
-    "op, and the rate of its matrix products beside OpenBLAS alone on the same shapes and threads.\n";
+    "op, and the rate of its matrix products beside OpenBLAS alone on the same shapes and threads.\n"
+    "\n"
+    "example: dcrl bench train --seconds 10 --threads 2 --json\n";
 
 typedef struct flags {
     int work, device, precision;
@@ -32,7 +34,7 @@ static const dc_option table[] = {
 };
 
 typedef struct watch {
-    volatile sig_atomic_t stop;
+    atomic_int stop;
     double seconds;
 } watch;
 
@@ -173,7 +175,7 @@ dc_status bench_train(int argc, char **argv) {
     cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_JSON | CLI_SET};
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
-    dc_run run = {.csv = -1, .timing = -1};
+    dc_run run = DC_RUN_NONE;
     dc_dataset data = {0};
     dc_status status = configure(&run, &f);
     if (status == DC_OK) status = cli_run_sets(&run, &args);

@@ -30,6 +30,7 @@ static void help(void) {
     puts("usage: dcrl bench NAME [--json] [...]      dcrl bench NAME --help tells more\n");
     for (size_t b = 0; b < BENCHES; b++)
         printf("  %-8s %s\n", benches[b].name, benches[b].help);
+    puts("\nexample: dcrl bench train --seconds 10 --json");
 }
 
 static dc_status unknown(const char *word) {

@@ -19,7 +19,9 @@ static const char usage[] =
     "\n"
     "Evaluates the loss on the batch and writes the gradient of every weight under the weight's own name, and the\n"
     "losses as scalars. With --updates N it then trains N steps on this batch and writes after/NAME and\n"
-    "after/target_NAME too. --describe lists the arrays of the batch.\n";
+    "after/target_NAME too. --describe lists the arrays of the batch.\n"
+    "\n"
+    "example: dcrl grad --agent dcrl --describe --set n=16\n";
 
 typedef struct flags {
     char agent[DC_TEXT_MAX], weights[DC_TEXT_MAX], batch[DC_TEXT_MAX], out[DC_TEXT_MAX];
@@ -305,7 +307,7 @@ dc_status cmd_grad(int argc, char **argv) {
     cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_JSON | CLI_SET};
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
-    dc_run run = {.csv = -1, .timing = -1};
+    dc_run run = DC_RUN_NONE;
     dc_status status = dc_run_configure(&run, f.agent);
     if (status == DC_OK) status = cli_run_sets(&run, &args);
     for (int i = 0; status == DC_OK && !f.describe && i < 3; i++)

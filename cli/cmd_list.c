@@ -1,5 +1,5 @@
-// dcrl list: what there is: environments, agents with their options, presets. One list each, the same
-// that training reads.
+// dcrl list: what there is: environments, agents with their options, presets. One list each, the
+// same that training reads.
 #include "args.h"
 #include "cli.h"
 
@@ -10,9 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char usage[] = "usage: dcrl list envs|agents|presets [--json]\n"
-                            "\n"
-                            "Names that other commands take, with what they mean; agents with their options.\n";
+static const char usage[] =
+    "usage: dcrl list envs|agents|presets [--json]\n"
+    "\n"
+    "Names that other commands take, with what they mean; agents with their options.\n"
+    "\n"
+    "example: dcrl list agents\n";
 
 static const dc_option no_flags[] = {{0}};
 
@@ -42,7 +45,8 @@ static void agent_json(const dc_algo *a, dc_text *out) {
     dc_json_quote(out, a->about);
     dc_text_add(out, ", \"options\": [");
     for (const dc_option *o = a->options; o->name; o++) {
-        dc_text_add(out, "%s{\"name\": \"%s\", \"default\": ", o == a->options ? "" : ", ", o->name);
+        dc_text_add(out, "%s{\"name\": \"%s\", \"default\": ", o == a->options ? "" : ", ",
+                    o->name);
         dc_json_quote(out, o->init);
         if (o->choices) {
             dc_text_add(out, ", \"choices\": ");
@@ -63,7 +67,8 @@ static void list_agents(bool json, dc_text *out) {
             agent_json(dc_algos[i], out);
             continue;
         }
-        dc_text_add(out, "%s%s: %s; options for --set:\n", i ? "\n" : "", dc_algos[i]->name, dc_algos[i]->about);
+        dc_text_add(out, "%s%s: %s; options for --set:\n", i ? "\n" : "", dc_algos[i]->name,
+                    dc_algos[i]->about);
         dc_options_help(dc_algos[i]->options, false, out);
     }
     if (json) dc_text_add(out, "]}\n");
@@ -88,8 +93,10 @@ static dc_status list_presets(bool json, dc_text *out) {
     for (const dc_preset_file *f = dc_preset_files; f->name && status == DC_OK; f++) {
         const dc_json *root = NULL;
         status = dc_json_parse(&arena, f->name, f->json, strlen(f->json), &root);
-        for (const dc_json *p = status == DC_OK ? root->child : NULL; p; p = p->next, first = false) {
-            dc_text_add(out, json ? "%s{\"name\": \"%s\"" : "%s%-12s", json && !first ? ", " : "", p->key);
+        for (const dc_json *p = status == DC_OK ? root->child : NULL; p;
+             p = p->next, first = false) {
+            dc_text_add(out, json ? "%s{\"name\": \"%s\"" : "%s%-12s", json && !first ? ", " : "",
+                        p->key);
             for (const dc_json *m = p->child; m; m = m->next) {
                 dc_text_add(out, json ? ", \"%s\": \"" : " %s=", m->key);
                 value_text(m, out);
@@ -106,10 +113,12 @@ static dc_status list_presets(bool json, dc_text *out) {
 dc_status cmd_list(int argc, char **argv) {
     static const char *const names[] = {"envs", "agents", "presets"};
     char config;
-    cli_args args = {.usage = usage, .flags = no_flags, .config = &config, .takes = CLI_JSON | CLI_WORDS};
+    cli_args args = {
+        .usage = usage, .flags = no_flags, .config = &config, .takes = CLI_JSON | CLI_WORDS};
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
-    if (args.word_count != 1) return dc_fail(DC_USAGE, "dcrl list envs|agents|presets", "one word says what to list");
+    if (args.word_count != 1)
+        return dc_fail(DC_USAGE, "dcrl list envs|agents|presets", "one word says what to list");
     const char *word = args.words[0];
     dc_text out;
     dc_text_init(&out);
@@ -122,8 +131,9 @@ dc_status cmd_list(int argc, char **argv) {
         status = list_presets(args.json, &out);
     else {
         const char *near = dc_nearest(word, names, 3);
-        status = near ? dc_fail(DC_USAGE, NULL, "unknown list '%s': did you mean '%s'?", word, near)
-                      : dc_fail(DC_USAGE, "dcrl list envs|agents|presets", "unknown list '%s'", word);
+        status =
+            near ? dc_fail(DC_USAGE, NULL, "unknown list '%s': did you mean '%s'?", word, near)
+                 : dc_fail(DC_USAGE, "dcrl list envs|agents|presets", "unknown list '%s'", word);
     }
     if (status == DC_OK) status = dc_text_status(&out);
     if (status == DC_OK && out.bytes) fputs(out.bytes, stdout);

@@ -1,6 +1,6 @@
-// dcrl lock: the paper's measurement of error accumulation. One run, or a sweep over agents x horizons x
-// seeds that runs side by side; with --out every run has a folder of its own, and the same command goes
-// on where it was stopped.
+// dcrl lock: the paper's measurement of error accumulation. One run, or a sweep over agents x
+// horizons x seeds that runs side by side; with --out every run has a folder of its own, and the
+// same command goes on where it was stopped.
 #include "args.h"
 #include "cli.h"
 #include "lock_jobs.h"
@@ -8,33 +8,48 @@
 
 #include "base/file.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char usage[] =
-    "usage: dcrl lock [--agent A,B,...] [--horizon H,H,...] [--n N] [--steps N] [--seed S|A-B] [--out DIR] [--json]\n"
+    "usage: dcrl lock [--agent A,B,...] [--horizon H,H,...] [--n N] [--steps N] [--seed S|A-B] "
+    "[--out DIR] [--json]\n"
     "\n"
-    "Learns distances in a combination-lock of H states and tells how far off the long ones are: A(H) is the\n"
-    "mean |d - (g - s)| over all pairs with g - s >= H/2. Several agents, horizons or seeds make a sweep that\n"
-    "runs on all cores; an agent may carry options, as in dcrl:recursion=off:order=down. With --out each run\n"
+    "Learns distances in a combination-lock of H states and tells how far off the long ones are: "
+    "A(H) is the\n"
+    "mean |d - (g - s)| over all pairs with g - s >= H/2. Several agents, horizons or seeds make a "
+    "sweep that\n"
+    "runs on all cores; an agent may carry options, as in dcrl:recursion=off:order=down. With "
+    "--out each run\n"
     "keeps its state in DIR, the same command continues it, and DIR/lock.svg shows the curves.\n"
     "\n"
-    "example: dcrl lock --agent dcrl,dcrl:recursion=off,trl-n:kappa=0.5,td-n --horizon 256,512 --n 16 \\\n"
-    "                   --hidden 128,128,128 --batch 256 --steps 40000 --seed 0-2 --out runs/lock\n";
+    "example: dcrl lock --agent dcrl,dcrl:recursion=off,trl-n:kappa=0.5,td-n --horizon 256,512 --n "
+    "16 \\\n"
+    "                   --hidden 128,128,128 --batch 256 --steps 40000 --seed 0-2 --out "
+    "runs/lock\n";
 
 static const dc_option table[] = {
-    {"agent", DC_TEXT, offsetof(lock_flags, agent), "dcrl", 0, 0, NULL, "methods, each with :key=value options; dcrl list agents"},
-    {"horizon", DC_LIST, offsetof(lock_flags, horizon), "512", 4, 1 << 20, NULL, "states of the lock"},
-    {"n", DC_INT, offsetof(lock_flags, n), "64", 1, 1e6, NULL, "steps of a propagation target; distances up to n are exact"},
-    {"steps", DC_INT, offsetof(lock_flags, steps), "40000", 1, 1e12, NULL, "updates to train (the paper: 5000000)"},
-    {"seed", DC_TEXT, offsetof(lock_flags, seed), "0", 0, 0, NULL, "one seed, a list 0,1,2 or a range 0-2"},
+    {"agent", DC_TEXT, offsetof(lock_flags, agent), "dcrl", 0, 0, NULL,
+     "methods, each with :key=value options; dcrl list agents"},
+    {"horizon", DC_LIST, offsetof(lock_flags, horizon), "512", 4, 1 << 20, NULL,
+     "states of the lock"},
+    {"n", DC_INT, offsetof(lock_flags, n), "64", 1, 1e6, NULL,
+     "steps of a propagation target; distances up to n are exact"},
+    {"steps", DC_INT, offsetof(lock_flags, steps), "40000", 1, 1e12, NULL,
+     "updates to train (the paper: 5000000)"},
+    {"seed", DC_TEXT, offsetof(lock_flags, seed), "0", 0, 0, NULL,
+     "one seed, a list 0,1,2 or a range 0-2"},
     {"slots", DC_INT, offsetof(lock_flags, slots), "128", 1, 1e6, NULL, "trees in flight"},
-    {"hidden", DC_LIST, offsetof(lock_flags, hidden), "512,512,512", 1, 8192, NULL, "widths of the hidden layers"},
+    {"hidden", DC_LIST, offsetof(lock_flags, hidden), "512,512,512", 1, 8192, NULL,
+     "widths of the hidden layers"},
     {"batch", DC_INT, offsetof(lock_flags, batch), "512", 1, 1 << 20, NULL, "rows a loss"},
     {"device", DC_CHOICE, offsetof(lock_flags, device), "cpu", 0, 0, "cpu|cuda", "where to train"},
-    {"threads", DC_INT, offsetof(lock_flags, threads), "0", 0, 1024, NULL, "cores to use in all; 0: every one"},
-    {"out", DC_TEXT, offsetof(lock_flags, out), "", 0, 0, NULL, "folder for runs, results and plot"},
+    {"threads", DC_INT, offsetof(lock_flags, threads), "0", 0, 1024, NULL,
+     "cores to use in all; 0: every one"},
+    {"out", DC_TEXT, offsetof(lock_flags, out), "", 0, 0, NULL,
+     "folder for runs, results and plot"},
     {0},
 };
 
@@ -44,10 +59,12 @@ static dc_status parse_seeds(const char *text, int64_t *seeds, int *count) {
     *count = 0;
     for (const char *c = text;;) {
         char *end;
-        if (*c < '0' || *c > '9') return dc_fail(DC_USAGE, hint, "seeds are whole numbers (%s)", text);
+        if (*c < '0' || *c > '9')
+            return dc_fail(DC_USAGE, hint, "seeds are whole numbers (%s)", text);
         long long first = strtoll(c, &end, 10), last = first;
         if (*end == '-' && end[1] >= '0' && end[1] <= '9') last = strtoll(end + 1, &end, 10);
-        if (first > 9000000000000000 || last < first || last - first >= LOCK_SEEDS_MAX || *count + (int)(last - first) >= LOCK_SEEDS_MAX)
+        if (first > 9000000000000000 || last < first || last - first >= LOCK_SEEDS_MAX ||
+            *count + (int)(last - first) >= LOCK_SEEDS_MAX)
             return dc_fail(DC_USAGE, hint, "impossible or too many seeds (%s)", text);
         for (long long s = first; s <= last; s++)
             seeds[(*count)++] = s;
@@ -55,6 +72,23 @@ static dc_status parse_seeds(const char *text, int64_t *seeds, int *count) {
         if (*end != ',') return dc_fail(DC_USAGE, hint, "seeds are whole numbers (%s)", text);
         c = end + 1;
     }
+}
+
+// The same run twice would be two processes in one folder, or a result counted twice.
+static dc_status refuse_twins(const lock_sweep *sweep) {
+    for (int a = 0; a < sweep->count; a++)
+        for (int b = 0; b < a; b++) {
+            const dc_lock_result *x = &sweep->jobs[a].result, *y = &sweep->jobs[b].result;
+            bool same =
+                !strcmp(x->agent, y->agent) && x->horizon == y->horizon && x->seed == y->seed;
+            if (same ||
+                (*sweep->jobs[a].folder && !strcmp(sweep->jobs[a].folder, sweep->jobs[b].folder)))
+                return dc_fail(DC_USAGE, "name each agent, horizon and seed once",
+                               "two runs are the same (agent %s, horizon %" PRId64 ", seed %" PRId64
+                               ")",
+                               x->agent, x->horizon, x->seed);
+        }
+    return DC_OK;
 }
 
 // One job for every agent, horizon and seed.
@@ -67,13 +101,15 @@ static dc_status make_jobs(const lock_flags *f, const cli_args *args, lock_sweep
     int agent_count = 1;
     for (const char *c = agents; *c; c++)
         agent_count += *c == ',';
-    sweep->jobs = calloc((size_t)(agent_count * f->horizon.count * seed_count), sizeof *sweep->jobs);
+    sweep->jobs =
+        calloc((size_t)(agent_count * f->horizon.count * seed_count), sizeof *sweep->jobs);
     if (!sweep->jobs) return dc_fail(DC_NO_MEMORY, NULL, "no memory for the list of runs");
     for (char *agent; (agent = cli_split(&rest, ','));)
         for (int h = 0; h < f->horizon.count; h++)
             for (int s = 0; s < seed_count; s++)
-                DC_TRY(lock_job_init(&sweep->jobs[sweep->count++], f, args, agent, f->horizon.v[h], seeds[s]));
-    return DC_OK;
+                DC_TRY(lock_job_init(&sweep->jobs[sweep->count++], f, args, agent, f->horizon.v[h],
+                                     seeds[s]));
+    return refuse_twins(sweep);
 }
 
 static dc_status collect(const lock_sweep *sweep, dc_lock_result **results) {
@@ -84,7 +120,8 @@ static dc_status collect(const lock_sweep *sweep, dc_lock_result **results) {
     return DC_OK;
 }
 
-static dc_status write_plot(const dc_lock_result *results, int count, const char *folder, char path[1024]) {
+static dc_status write_plot(const dc_lock_result *results, int count, const char *folder,
+                            char path[1024]) {
     dc_text svg;
     dc_text_init(&svg);
     dc_status status = dc_lock_plot(results, count, &svg);

@@ -81,8 +81,8 @@ static const char usage[] =
     "of\n"
     "                               the trajectory) and goal, all three as rows of the data set,\n"
     "                               since a goal may lie in another trajectory\n\n"
-    "  dcrl sample --data maze.npz --stream dc --count 4096 --slots 8 > nodes.csv\n"
-    "  dcrl sample --data maze.npz --stream prop --count 4096 --set n=100 --set goal_law=uniform\n";
+    "example: dcrl sample --data maze.npz --stream dc --count 4096 --slots 8 > nodes.csv\n"
+    "         dcrl sample --data maze.npz --stream prop --set n=100 --set goal_law=uniform\n";
 
 // ---- text ----
 

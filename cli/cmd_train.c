@@ -12,11 +12,14 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: dcrl train [PRESET] --env ENV [--agent AGENT] [--data FILE.npz] --out RUN [--set key=value]...\n"
+    "usage: dcrl train [PRESET] --env ENV [--agent AGENT] [--data FILE.npz] --out RUN [--set "
+    "key=value]...\n"
     "       dcrl train --resume RUN\n"
     "\n"
-    "Trains an agent and keeps config, logs and checkpoints in the folder RUN. Ctrl-C (or SIGTERM, SIGUSR1)\n"
-    "saves and stops; --resume goes on to the same bytes as if it had never stopped. Options come, each\n"
+    "Trains an agent and keeps config, logs and checkpoints in the folder RUN. Ctrl-C (or SIGTERM, "
+    "SIGUSR1)\n"
+    "saves and stops; --resume goes on to the same bytes as if it had never stopped. Options come, "
+    "each\n"
     "overriding the one before, from the preset, --config, flags and --set.\n"
     "\n"
     "example: dcrl train --env lock-512 --agent dcrl --steps 40000 --out runs/lock --set n=16\n"
@@ -30,7 +33,8 @@ typedef struct flags {
 static const dc_option more[] = {
     {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL, "folder of the run, made if missing"},
     {"resume", DC_TEXT, offsetof(flags, resume), "", 0, 0, NULL, "folder of a run to go on with"},
-    {"config", DC_TEXT, offsetof(flags, config), "", 0, 0, NULL, "JSON file with options, such as another run's config.json"},
+    {"config", DC_TEXT, offsetof(flags, config), "", 0, 0, NULL,
+     "JSON file with options, such as another run's config.json"},
     {0},
 };
 
@@ -49,11 +53,13 @@ static void join(dc_option table[ROWS_MAX]) {
 static void progress(void *ctx, const dc_run *run, double seconds) {
     char text[256], eta[32];
     double rate = (double)(run->step - run->first_step) / (seconds + 1e-9);
-    int n = snprintf(text, sizeof text, "step %" PRId64 "/%" PRId64 " (%.0f%%)  %.0f steps/s  ETA %s", run->step,
-                     run->options.steps, 100.0 * (double)run->step / (double)run->options.steps, rate,
-                     cli_duration((double)(run->options.steps - run->step) / (rate + 1e-9), eta));
+    int n = snprintf(
+        text, sizeof text, "step %" PRId64 "/%" PRId64 " (%.0f%%)  %.0f steps/s  ETA %s", run->step,
+        run->options.steps, 100.0 * (double)run->step / (double)run->options.steps, rate,
+        cli_duration((double)(run->options.steps - run->step) / (rate + 1e-9), eta));
     for (int i = 0; i < run->agent.metric_count && n < 200; i++)
-        n += snprintf(text + n, sizeof text - (size_t)n, "  %s %.4g", dc_run_metric_name(run, i), run->last[i]);
+        n += snprintf(text + n, sizeof text - (size_t)n, "  %s %.4g", dc_run_metric_name(run, i),
+                      run->last[i]);
     cli_line_show(ctx, text);
 }
 
@@ -103,30 +109,43 @@ static dc_status apply_flags(dc_run *run, const cli_args *args, const flags *f) 
     return cli_run_sets(run, args);
 }
 
+// What is wrong with a file is no fault of the command line.
+static dc_status config_error(dc_status status, const char *path) {
+    return status == DC_OK ? DC_OK : dc_fail_prefix(DC_BAD_INPUT, path);
+}
+
 static dc_status configure(dc_run *run, const cli_args *args, const flags *f, dc_arena *arena) {
     const dc_json *preset = NULL, *config = NULL;
-    if (args->word_count > 1) return dc_fail(DC_USAGE, NULL, "one preset at a time (%s)", args->words[1]);
+    if (args->word_count > 1)
+        return dc_fail(DC_USAGE, NULL, "one preset at a time (%s)", args->words[1]);
     if (args->word_count == 1) DC_TRY(find_preset(arena, args->words[0], &preset));
-    if (*f->config) DC_TRY(read_config(arena, f->config, &config));
+    if (cli_args_given(args, "config")) DC_TRY(read_config(arena, f->config, &config));
     const char *agent = f->run.agent;
     if (!cli_args_given(args, "agent") && agent_of(preset)) agent = agent_of(preset);
-    if (!cli_args_given(args, "agent") && agent_of(config)) agent = agent_of(config);
+    if (!cli_args_given(args, "agent") && agent_of(config)) {
+        const dc_algo *algo;
+        agent = agent_of(config);
+        DC_TRY(config_error(dc_algo_find(agent, &algo), f->config));
+    }
     DC_TRY(dc_run_configure(run, agent));
     if (preset) DC_TRY(dc_run_set_json(run, preset));
-    if (config) DC_TRY(dc_run_set_json(run, config));
+    if (config) DC_TRY(config_error(dc_run_set_json(run, config), f->config));
     return apply_flags(run, args, f);
 }
 
 static dc_status train(dc_run *run) {
     cli_line line;
     cli_line_init(&line);
-    cli_catch_signals();
     run->stop = &cli_stop;
     run->progress = progress;
     run->progress_ctx = &line;
     dc_status status = dc_run_train(run);
     cli_line_clear(&line);
-    if (status == DC_OK) printf("trained %s to step %" PRId64 " in %s\n", run->algo->name, run->step, run->folder);
+    if (status == DC_IO)
+        return dc_fail(status, NULL, "%s; then go on with dcrl train --resume %s", dc_error(),
+                       run->folder);
+    if (status == DC_OK)
+        printf("trained %s to step %" PRId64 " in %s\n", run->algo->name, run->step, run->folder);
     return status;
 }
 
@@ -138,14 +157,18 @@ static dc_status fresh(dc_run *run, dc_dataset *data, const cli_args *args, cons
     DC_TRY(status);
     if (!*f->out) return dc_fail(DC_USAGE, "write --out RUN", "a folder for the run is missing");
     DC_TRY(cli_run_data(run, data));
+    cli_catch_signals(); // from here on there is something to save
     DC_TRY(dc_run_start(run, data, f->out));
     return train(run);
 }
 
 static dc_status resume(dc_run *run, dc_dataset *data, const cli_args *args, const flags *f) {
+    if (!*f->resume)
+        return dc_fail(DC_USAGE, "write --resume RUN", "a folder is missing (--resume)");
     for (const dc_option *o = dc_run_table; o->name; o++)
         if (cli_args_given(args, o->name) && strcmp(o->name, "threads") != 0)
-            return dc_fail(DC_USAGE, "only --threads goes with --resume", "a run's options are fixed (--%s)", o->name);
+            return dc_fail(DC_USAGE, "only --threads goes with --resume",
+                           "a run's options are fixed (--%s)", o->name);
     if (args->set_count || args->word_count || *f->out || *f->config)
         return dc_fail(DC_USAGE, "only --threads goes with --resume", "a run's options are fixed");
     DC_TRY(cli_run_reopen(run, data, f->resume, f->run.threads));
@@ -153,7 +176,11 @@ static dc_status resume(dc_run *run, dc_dataset *data, const cli_args *args, con
         printf("%s is done already (step %" PRId64 ")\n", f->resume, run->options.steps);
         return DC_OK;
     }
+    cli_catch_signals();
     DC_TRY(dc_run_resume(run, data, f->resume));
+    printf("%s goes on at step %" PRId64 " of %" PRId64 "\n", f->resume, run->step,
+           run->options.steps);
+    fflush(stdout);
     return train(run);
 }
 
@@ -164,9 +191,10 @@ dc_status cmd_train(int argc, char **argv) {
     cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_SET | CLI_WORDS};
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
-    dc_run run = {.csv = -1, .timing = -1};
+    dc_run run = DC_RUN_NONE;
     dc_dataset data = {0};
-    dc_status status = *f.resume ? resume(&run, &data, &args, &f) : fresh(&run, &data, &args, &f);
+    dc_status status = cli_args_given(&args, "resume") ? resume(&run, &data, &args, &f)
+                                                       : fresh(&run, &data, &args, &f);
     dc_run_fini(&run);
     dc_dataset_fini(&data);
     return status;

@@ -1,4 +1,5 @@
-// Jobs of `dcrl lock`, see lock_jobs.h. Each worker is a thread with its own run; runs share nothing.
+// Jobs of `dcrl lock`, see lock_jobs.h. Each worker is a thread with its own run; runs share
+// nothing.
 #include "lock_jobs.h"
 
 #include "runs.h"
@@ -24,7 +25,9 @@ static dc_status set_int(dc_run *run, const char *key, int64_t value) {
 static dc_status set_suffix(dc_run *run, char *rest) {
     for (char *pair; (pair = cli_split(&rest, ':'));) {
         char *equals = strchr(pair, '=');
-        if (!equals) return dc_fail(DC_USAGE, "write name:key=value", "an agent's option has no value (%s)", pair);
+        if (!equals)
+            return dc_fail(DC_USAGE, "write name:key=value", "an agent's option has no value (%s)",
+                           pair);
         *equals = 0;
         DC_TRY(dc_run_set(run, pair, equals + 1));
     }
@@ -53,14 +56,32 @@ static int64_t get_int(const dc_run *run, const char *key) {
 
 static void describe(lock_job *job, const char *agent, int64_t horizon) {
     const dc_run_options *o = &job->run.options;
-    job->result = (dc_lock_result){.horizon = horizon, .steps = o->steps, .seed = o->seed, .batch = o->batch, .hidden = o->hidden};
+    job->result = (dc_lock_result){.horizon = horizon,
+                                   .steps = o->steps,
+                                   .seed = o->seed,
+                                   .batch = o->batch,
+                                   .hidden = o->hidden};
     snprintf(job->result.agent, sizeof job->result.agent, "%s", agent);
     job->result.n = get_int(&job->run, "n");
     job->result.slots = get_int(&job->run, "slots");
 }
 
-dc_status lock_job_init(lock_job *job, const lock_flags *f, const cli_args *args, const char *agent, int64_t horizon,
-                        int64_t seed) {
+// What the sweep itself lays down cannot be another for one run.
+static dc_status check_fixed(const lock_job *job, int64_t horizon, int64_t seed) {
+    const dc_run_options *o = &job->run.options;
+    char env[32];
+    snprintf(env, sizeof env, "lock-%" PRId64, horizon);
+    if (strcmp(o->env, env) != 0 || *o->data)
+        return dc_fail(DC_USAGE, "use --horizon",
+                       "dcrl lock makes its own data (--set env or data)");
+    if (o->seed != seed)
+        return dc_fail(DC_USAGE, "use --seed",
+                       "seeds are not set like an option (seed=%" PRId64 ")", o->seed);
+    return DC_OK;
+}
+
+dc_status lock_job_init(lock_job *job, const lock_flags *f, const cli_args *args, const char *agent,
+                        int64_t horizon, int64_t seed) {
     char name[DC_TEXT_MAX], *rest = name;
     snprintf(name, sizeof name, "%s", agent);
     const char *bare = cli_split(&rest, ':');
@@ -68,10 +89,13 @@ dc_status lock_job_init(lock_job *job, const lock_flags *f, const cli_args *args
     DC_TRY(set_flags(&job->run, f, horizon, seed));
     DC_TRY(cli_run_sets(&job->run, args));
     if (rest) DC_TRY(set_suffix(&job->run, rest));
+    DC_TRY(check_fixed(job, horizon, seed));
     describe(job, agent, horizon);
     if (*f->out) {
-        int n = snprintf(job->folder, sizeof job->folder, "%s/%s-H%" PRId64 "-s%" PRId64, f->out, agent, horizon, seed);
-        if (n >= (int)sizeof job->folder) return dc_fail(DC_USAGE, "choose a shorter one", "the path of --out is too long");
+        int n = snprintf(job->folder, sizeof job->folder, "%s/%s-H%" PRId64 "-s%" PRId64, f->out,
+                         agent, horizon, seed);
+        if (n >= (int)sizeof job->folder)
+            return dc_fail(DC_USAGE, "choose a shorter one", "the path of --out is too long");
         for (char *c = job->folder + strlen(f->out) + 1; *c; c++)
             if (*c == ':' || *c == '*' || *c == '/') *c = '_';
     }
@@ -104,7 +128,8 @@ static dc_status check_same(lock_job *job, dc_run *old) {
     dc_status status = options_text(&job->run, &a);
     if (status == DC_OK) status = options_text(old, &b);
     if (status == DC_OK && strcmp(a.bytes, b.bytes) != 0)
-        status = dc_fail(DC_USAGE, "give another --out, or the same options as before", "%s holds a run with other options", job->folder);
+        status = dc_fail(DC_USAGE, "give another --out, or the same options as before",
+                         "%s holds a run with other options", job->folder);
     dc_text_fini(&a);
     dc_text_fini(&b);
     return status;
@@ -117,7 +142,7 @@ static dc_status open_run(lock_job *job, dc_dataset *data) {
         DC_TRY(cli_run_data(&job->run, data));
         return dc_run_start(&job->run, data, *job->folder ? job->folder : NULL);
     }
-    dc_run old = {.csv = -1, .timing = -1};
+    dc_run old = DC_RUN_NONE;
     dc_status status = cli_run_reopen(&old, data, job->folder, job->run.options.threads);
     if (status == DC_OK) status = check_same(job, &old);
     dc_run_fini(&old);
@@ -148,7 +173,8 @@ static dc_status train(lock_job *job, dc_dataset *data) {
     double start = cli_now();
     DC_TRY(dc_run_train(&job->run));
     job->result.seconds = cli_now() - start;
-    job->result.steps_per_second = (double)(job->run.step - job->run.first_step) / (job->result.seconds + 1e-9);
+    job->result.steps_per_second =
+        (double)(job->run.step - job->run.first_step) / (job->result.seconds + 1e-9);
     DC_TRY(dc_lock_evaluate(&job->run.agent, &job->result.score));
     return write_result(job);
 }
@@ -158,12 +184,14 @@ static bool read_result(lock_job *job) {
     char path[1100], *bytes;
     size_t n;
     snprintf(path, sizeof path, "%s/result.json", job->folder);
-    if (!*job->folder || !dc_file_exists(path) || dc_file_read(path, 1 << 20, &bytes, &n) != DC_OK) return false;
+    if (!*job->folder || !dc_file_exists(path) || dc_file_read(path, 1 << 20, &bytes, &n) != DC_OK)
+        return false;
     dc_arena arena;
     dc_arena_init(&arena, 0);
     const dc_json *root;
     dc_lock_result old;
-    bool good = dc_json_parse(&arena, path, bytes, n, &root) == DC_OK && dc_lock_result_read(root, path, &old) == DC_OK;
+    bool good = dc_json_parse(&arena, path, bytes, n, &root) == DC_OK &&
+                dc_lock_result_read(root, path, &old) == DC_OK;
     free(bytes);
     dc_arena_fini(&arena);
     if (good) job->result = old;
@@ -173,7 +201,7 @@ static bool read_result(lock_job *job) {
 static dc_status finished_earlier(lock_job *job, bool *finished) {
     *finished = read_result(job);
     if (!*finished) return DC_OK;
-    dc_run old = {.csv = -1, .timing = -1};
+    dc_run old = DC_RUN_NONE;
     dc_dataset data = {0};
     dc_status status = cli_run_reopen(&old, &data, job->folder, 0);
     if (status == DC_OK) status = check_same(job, &old);
@@ -200,7 +228,8 @@ static dc_status run_job(lock_job *job) {
 
 static void *worker(void *ctx) {
     lock_sweep *sweep = ctx;
-    for (int i; !atomic_load(&sweep->failed) && (i = atomic_fetch_add(&sweep->next, 1)) < sweep->count;) {
+    for (int i;
+         !atomic_load(&sweep->failed) && (i = atomic_fetch_add(&sweep->next, 1)) < sweep->count;) {
         lock_job *job = &sweep->jobs[i];
         job->run.options.threads = sweep->threads_each;
         job->status = run_job(job);
@@ -222,8 +251,9 @@ static void show(lock_sweep *sweep, cli_line *line, double start, int64_t before
     }
     double rate = (double)(done - before) / (cli_now() - start + 1e-9);
     char text[160], eta[32];
-    snprintf(text, sizeof text, "%d of %d runs done  %.0f%% of the steps  %.0f steps/s  ETA %s", atomic_load(&sweep->done), sweep->count,
-             100.0 * (double)done / (double)all, rate, rate > 0 ? cli_duration((double)(all - done) / rate, eta) : "?");
+    snprintf(text, sizeof text, "%d of %d runs done  %.0f%% of the steps  %.0f steps/s  ETA %s",
+             atomic_load(&sweep->done), sweep->count, 100.0 * (double)done / (double)all, rate,
+             rate > 0 ? cli_duration((double)(all - done) / rate, eta) : "?");
     cli_line_show(line, text);
 }
 
@@ -244,10 +274,16 @@ static dc_status first_error(const lock_sweep *sweep) {
         const lock_job *job = &sweep->jobs[i];
         if (job->status == DC_INTERRUPTED) stopped = job;
         if (job->status != DC_OK && job->status != DC_INTERRUPTED)
-            return dc_fail(job->status, NULL, "%s%s%s", job->result.agent, ": ", job->error);
+            return sweep->count == 1
+                       ? dc_fail(job->status, NULL, "%s", job->error)
+                       : dc_fail(job->status, NULL,
+                                 "agent %s, horizon %" PRId64 ", seed %" PRId64 ": %s",
+                                 job->result.agent, job->result.horizon, job->result.seed,
+                                 job->error);
     }
     if (!stopped) return DC_OK;
-    if (*stopped->folder) return dc_fail(DC_INTERRUPTED, "the same command continues", "stopped; state is saved");
+    if (*stopped->folder)
+        return dc_fail(DC_INTERRUPTED, "the same command continues", "stopped; state is saved");
     return dc_fail(DC_INTERRUPTED, "with --out DIR a run can be continued", "stopped");
 }
 

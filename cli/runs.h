@@ -1,14 +1,15 @@
-// What `train` and `lock` share: the data of a run, going on with a folder, stop signals, progress lines.
+// What `train` and `lock` share: the data of a run, going on with a folder, stop signals, progress
+// lines.
 #ifndef CLI_RUNS_H
 #define CLI_RUNS_H
 
 #include "args.h"
 #include "train/run.h"
 
-#include <signal.h>
+#include <stdatomic.h>
 
 // Non-zero once SIGINT, SIGTERM or SIGUSR1 arrived.
-extern volatile sig_atomic_t cli_stop;
+extern atomic_int cli_stop;
 void cli_catch_signals(void);
 
 // Set --set key=value pairs on a run.
@@ -18,7 +19,8 @@ dc_status cli_run_data(const dc_run *run, dc_dataset *data);
 // Fill a run from RUN/config.json and check that the data is still the same. The caller owns both.
 dc_status cli_run_reopen(dc_run *run, dc_dataset *data, const char *folder, int64_t threads);
 
-// A status line on standard error: rewritten in place on a terminal, else a plain line now and then.
+// A status line on standard error: rewritten in place on a terminal, else a plain line now and
+// then.
 typedef struct cli_line {
     bool terminal, shown;
     double last; // of a plain line

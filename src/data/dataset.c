@@ -11,6 +11,7 @@
 // ends.
 #include "data/dataset.h"
 
+#include "base/hash.h"
 #include "base/log.h"
 
 #include <limits.h>
@@ -107,43 +108,6 @@ const dc_column *dc_dataset_column(const dc_dataset *data, const char *name) {
 
 // ---- the hash ----
 
-__extension__ typedef unsigned __int128 u128;
-
-// Fold the product of two words: every bit of the result depends on every bit of both.
-static inline uint64_t fold(uint64_t a, uint64_t b) {
-    u128 product = (u128)a * b;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-static inline uint64_t word_at(const uint8_t *p) {
-    uint64_t w;
-    memcpy(&w, p, sizeof w);
-    return w;
-}
-
-// Four independent lanes of 16 bytes keep the multipliers busy. A lane adds to what it was, so that
-// no input can wipe out what came before.
-static uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed) {
-    static const uint64_t key[4] = {0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f, 0x165667b19e3779f9,
-                                    0xd6e8feb86659fd93};
-    uint64_t lane[4];
-    for (int i = 0; i < 4; i++)
-        lane[i] = seed ^ key[3 - i];
-    const uint8_t *p = bytes;
-    size_t left = n;
-    for (; left >= 64; left -= 64, p += 64)
-        for (int i = 0; i < 4; i++)
-            lane[i] += fold(word_at(p + 16 * i) ^ key[i], word_at(p + 16 * i + 8) ^ lane[i]);
-    uint8_t tail[64] = {0};
-    if (left) memcpy(tail, p, left);
-    for (int i = 0; i < 4; i++)
-        lane[i] += fold(word_at(tail + 16 * i) ^ key[i], word_at(tail + 16 * i + 8) ^ lane[i]);
-    uint64_t h = seed ^ n;
-    for (int i = 0; i < 4; i++)
-        h = fold(h ^ lane[i], key[i] ^ (h >> 32)) + lane[i];
-    return h;
-}
-
 static int by_name(const void *a, const void *b) {
     const dc_column *x = *(const dc_column *const *)a, *y = *(const dc_column *const *)b;
     return strcmp(x->name, y->name);
@@ -154,12 +118,12 @@ uint64_t dc_dataset_hash(const dc_dataset *data) {
     for (int c = 0; c < data->column_count; c++)
         sorted[c] = &data->columns[c];
     qsort(sorted, (size_t)data->column_count, sizeof sorted[0], by_name);
-    uint64_t h = hash_bytes(data->traj_start, (size_t)(data->traj_count + 1) * sizeof(int64_t),
-                            (uint64_t)data->rows);
+    uint64_t h = dc_hash(data->traj_start, (size_t)(data->traj_count + 1) * sizeof(int64_t),
+                         (uint64_t)data->rows);
     for (int c = 0; c < data->column_count; c++) {
         size_t values = (size_t)data->rows * (size_t)sorted[c]->width;
-        h = hash_bytes(sorted[c]->name, strlen(sorted[c]->name), h);
-        h = hash_bytes(sorted[c]->values, values * sizeof(float), h ^ (uint64_t)sorted[c]->width);
+        h = dc_hash(sorted[c]->name, strlen(sorted[c]->name), h);
+        h = dc_hash(sorted[c]->values, values * sizeof(float), h ^ (uint64_t)sorted[c]->width);
     }
     return h;
 }

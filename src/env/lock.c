@@ -1,8 +1,10 @@
 // combination-lock, see lock.h.
 #include "env/lock.h"
 
+#include "base/options.h"
 #include "base/philox.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,8 @@ static void shuffle(int *v, int n, uint64_t seed) {
     for (int i = 0; i < n; i++)
         v[i] = i;
     for (int i = n - 1; i > 0; i--) {
-        int k = (int)dc_below(dc_philox(seed, DC_STREAM_LOCK, 0, (uint32_t)i).v[0], (uint32_t)i + 1);
+        int k =
+            (int)dc_below(dc_philox(seed, DC_STREAM_LOCK, 0, (uint32_t)i).v[0], (uint32_t)i + 1);
         int swap = v[i];
         v[i] = v[k];
         v[k] = swap;
@@ -31,7 +34,8 @@ static void shuffle(int *v, int n, uint64_t seed) {
 dc_status dc_lock_init(dc_lock *lock, int horizon, uint64_t seed) {
     *lock = (dc_lock){.horizon = horizon, .bits = bits_for(horizon)};
     if (horizon < HORIZON_MIN || horizon > HORIZON_MAX)
-        return dc_fail(DC_USAGE, NULL, "the horizon must be between %d and %d (%d)", HORIZON_MIN, HORIZON_MAX, horizon);
+        return dc_fail(DC_USAGE, NULL, "the horizon must be between %d and %d (%d)", HORIZON_MIN,
+                       HORIZON_MAX, horizon);
     lock->code = calloc((size_t)horizon, sizeof *lock->code);
     lock->answer = calloc((size_t)horizon, sizeof *lock->answer);
     if (!lock->code || !lock->answer) {
@@ -88,12 +92,23 @@ dc_status dc_lock_data(const dc_lock *lock, dc_dataset *data) {
     return status;
 }
 
+static dc_status unknown(const char *env) {
+    char name[16];
+    int n = (int)strcspn(env, "-");
+    snprintf(name, sizeof name, "%.*s", n < 15 ? n : 15, env);
+    bool near = strcmp(name, "lock") != 0 && dc_nearest(name, (const char *const[]){"lock"}, 1);
+    if (near && env[n])
+        return dc_fail(DC_USAGE, NULL, "unknown environment '%s': did you mean 'lock%s'?", env,
+                       env + n);
+    return dc_fail(DC_USAGE, "write lock-H with H from 4 to 1048576, for instance lock-512",
+                   "unknown environment '%s'", env);
+}
+
 dc_status dc_lock_horizon(const char *env, int *horizon) {
     long h = 0;
     char *end = NULL;
     if (!strncmp(env, "lock-", 5) && env[5] >= '1' && env[5] <= '9') h = strtol(env + 5, &end, 10);
-    if (!end || *end || h < HORIZON_MIN || h > HORIZON_MAX)
-        return dc_fail(DC_USAGE, "write lock-H with H from 4 to 1048576, for instance lock-512", "unknown environment '%s'", env);
+    if (!end || *end || h < HORIZON_MIN || h > HORIZON_MAX) return unknown(env);
     *horizon = (int)h;
     return DC_OK;
 }

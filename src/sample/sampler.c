@@ -271,6 +271,10 @@ const int64_t *dc_sampler_stream(const dc_sampler *sampler, dc_stream stream) {
     return sampler->stream[stream];
 }
 
+uint64_t dc_sampler_step(const dc_sampler *sampler) {
+    return sampler->next;
+}
+
 const int32_t *dc_sampler_slot(const dc_sampler *sampler) {
     return sampler->pick;
 }

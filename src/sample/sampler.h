@@ -76,7 +76,8 @@ void dc_sampler_free(dc_sampler *sampler); // Nullable
 // stopped. Errors: those of the chooser, and of memory for explicit trees; load a state before
 // going on.
 dc_status dc_sampler_next(dc_sampler *sampler, uint64_t step);
-// A stream to write by hand, for batches that come from elsewhere; dc_sampler_next would overwrite it.
+// A stream to write by hand, for batches that come from elsewhere; dc_sampler_next would overwrite
+// it.
 int64_t *dc_sampler_fix(dc_sampler *sampler, dc_stream stream);
 // Values of a stream (batch), valid until the next call. NULL for streams that the spec does not
 // fill.
@@ -89,5 +90,7 @@ size_t dc_sampler_bytes(const dc_sampler *sampler);
 // refused state (DC_BAD_INPUT), load another or free the sampler.
 dc_status dc_sampler_save(const dc_sampler *sampler, int64_t **words, size_t *count);
 dc_status dc_sampler_load(dc_sampler *sampler, const int64_t *words, size_t count);
+// The step that dc_sampler_next must be asked for.
+uint64_t dc_sampler_step(const dc_sampler *sampler);
 
 #endif

@@ -11,6 +11,11 @@ dc_status dc_folder_checkpoint(char *out, const char *folder, int64_t step);
 // Steps of all checkpoints in a folder, newest first; the caller frees.
 dc_status dc_folder_checkpoints(const char *folder, int64_t **steps, int *count);
 
+// Hold the folder until dc_folder_unlock or the end of the process, and remove what killed
+// processes left half-written in it. A folder that another process holds is refused.
+dc_status dc_folder_lock(dc_run *run);
+void dc_folder_unlock(dc_run *run);
+
 dc_status dc_folder_write_config(const dc_run *run);
 // Open train.csv and timing.csv for appending; rows after `step` are dropped first.
 dc_status dc_folder_open_logs(dc_run *run, int64_t step);

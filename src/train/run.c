@@ -1,5 +1,5 @@
-// The training loop and its run folder, see run.h. Data comes from data/ or env/, gradients from algo/;
-// checkpoints and logs go to the folder, progress to whoever listens.
+// The training loop and its run folder, see run.h. Data comes from data/ or env/, gradients from
+// algo/; checkpoints and logs go to the folder, progress to whoever listens.
 #include "train/run.h"
 
 #include "base/file.h"
@@ -18,14 +18,16 @@
 const dc_option dc_run_table[] = {
     {"agent", DC_TEXT, AT(agent), "dcrl", 0, 0, NULL, "method; dcrl list agents shows them"},
     {"env", DC_TEXT, AT(env), "", 0, 0, NULL, "environment; dcrl list envs shows them"},
-    {"data", DC_TEXT, AT(data), "", 0, 0, NULL, "data set (npz); empty: the environment makes its own"},
+    {"data", DC_TEXT, AT(data), "", 0, 0, NULL,
+     "data set (npz); empty: the environment makes its own"},
     {"steps", DC_INT, AT(steps), "100000", 1, 1e12, NULL, "updates to train"},
     {"seed", DC_INT, AT(seed), "0", 0, 9e15, NULL, "the same seed gives the same bytes"},
     {"batch", DC_INT, AT(batch), "512", 1, 1 << 20, NULL, "rows a loss"},
     {"hidden", DC_LIST, AT(hidden), "512,512,512", 1, 8192, NULL, "widths of the hidden layers"},
     {"lr", DC_REAL, AT(lr), "3e-4", 0, 10, NULL, "Adam's step size"},
     {"tau", DC_REAL, AT(tau), "0.005", 0, 1, NULL, "rate of the target weights"},
-    {"threads", DC_INT, AT(threads), "0", 0, 1024, NULL, "threads; 0: all cores. Results do not depend on it"},
+    {"threads", DC_INT, AT(threads), "0", 0, 1024, NULL,
+     "threads; 0: all cores. Results do not depend on it"},
     {"device", DC_CHOICE, AT(device), "cpu", 0, 0, "cpu|cuda", "where to train"},
     {"log_every", DC_INT, AT(log_every), "1000", 1, 1e12, NULL, "steps between rows of train.csv"},
     {"save_every", DC_INT, AT(save_every), "10000", 1, 1e12, NULL, "steps between checkpoints"},
@@ -43,7 +45,7 @@ static double now(void) {
 // --- options ---
 
 dc_status dc_run_configure(dc_run *run, const char *agent) {
-    *run = (dc_run){.saved_step = -1, .csv = -1, .timing = -1};
+    *run = DC_RUN_NONE;
     dc_options_init(dc_run_table, &run->options);
     DC_TRY(dc_algo_find(agent, &run->algo));
     snprintf(run->options.agent, sizeof run->options.agent, "%s", agent);
@@ -61,30 +63,39 @@ static dc_status unknown_key(const dc_run *run, const char *key) {
         for (const dc_option *o = tables[t]; o->name && count < 128; o++)
             names[count++] = o->name;
     const char *near = dc_nearest(key, names, count);
-    if (near) return dc_fail(DC_USAGE, NULL, "unknown option '%s' of agent %s: did you mean '%s'?", key, run->algo->name, near);
-    return dc_fail(DC_USAGE, "dcrl list agents --json shows its options", "unknown option '%s' of agent %s", key, run->algo->name);
+    if (near)
+        return dc_fail(DC_USAGE, NULL, "unknown option '%s' of agent %s: did you mean '%s'?", key,
+                       run->algo->name, near);
+    return dc_fail(DC_USAGE, "dcrl list agents shows its options",
+                   "unknown option '%s' of agent %s", key, run->algo->name);
 }
 
 dc_status dc_run_set(dc_run *run, const char *key, const char *value) {
     if (!strcmp(key, "agent"))
-        return !strcmp(value, run->options.agent) ? DC_OK
-                                                  : dc_fail(DC_USAGE, "use --agent", "the agent cannot be set like an option");
-    if (dc_options_find(run->algo->options, key)) return dc_options_set(run->algo->options, run->config, key, value);
-    if (dc_options_find(dc_run_table, key)) return dc_options_set(dc_run_table, &run->options, key, value);
+        return !strcmp(value, run->options.agent)
+                   ? DC_OK
+                   : dc_fail(DC_USAGE, "use --agent", "the agent cannot be set like an option");
+    if (dc_options_find(run->algo->options, key))
+        return dc_options_set(run->algo->options, run->config, key, value);
+    if (dc_options_find(dc_run_table, key))
+        return dc_options_set(dc_run_table, &run->options, key, value);
     return unknown_key(run, key);
 }
 
 dc_status dc_run_set_json(dc_run *run, const dc_json *object) {
-    if (object->kind != DC_JSON_OBJECT) return dc_fail(DC_BAD_INPUT, NULL, "a config must be a JSON object");
+    if (object->kind != DC_JSON_OBJECT)
+        return dc_fail(DC_BAD_INPUT, NULL, "a config must be a JSON object");
     for (const dc_json *m = object->child; m; m = m->next) {
-        if (!strcmp(m->key, "data_hash") || !strcmp(m->key, "build") || !strcmp(m->key, "agent")) continue;
+        if (!strcmp(m->key, "data_hash") || !strcmp(m->key, "build") || !strcmp(m->key, "agent"))
+            continue;
         dc_json alone = {.kind = DC_JSON_OBJECT, .child = NULL, .count = 1};
         dc_json member = *m;
         member.next = NULL;
         alone.child = &member;
         bool own = dc_options_find(run->algo->options, m->key) != NULL;
         if (!own && !dc_options_find(dc_run_table, m->key)) return unknown_key(run, m->key);
-        DC_TRY(dc_options_read(own ? run->algo->options : dc_run_table, own ? run->config : (void *)&run->options, &alone));
+        DC_TRY(dc_options_read(own ? run->algo->options : dc_run_table,
+                               own ? run->config : (void *)&run->options, &alone));
     }
     return DC_OK;
 }
@@ -94,60 +105,75 @@ dc_status dc_run_set_json(dc_run *run, const dc_json *object) {
 static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) {
     const dc_run_options *o = &run->options;
     if (o->device != 0)
-        return dc_fail(DC_UNSUPPORTED, "use --device cpu", "this build has no CUDA backend (--device cuda)");
+        return dc_fail(DC_UNSUPPORTED,
+                       "use --device cpu, or build with -DDCRL_CUDA=ON where nvcc is",
+                       "this build has no CUDA backend (--device cuda)");
     run->data = data;
     if (folder) {
         run->folder = strdup(folder);
         if (!run->folder) return dc_fail(DC_NO_MEMORY, NULL, "no memory");
     }
     DC_TRY(dc_pool_new(&run->pool, (int)o->threads));
-    dc_agent_options options = {.seed = (uint64_t)o->seed, .batch = (int)o->batch, .hidden = o->hidden};
+    dc_agent_options options = {
+        .seed = (uint64_t)o->seed, .batch = (int)o->batch, .hidden = o->hidden};
     return dc_agent_init(&run->agent, run->algo, run->config, &options, data, run->pool);
 }
 
+static dc_status refuse_old(const char *folder) {
+    char path[DC_PATH_MAX];
+    DC_TRY(dc_folder_path(path, folder, "config.json"));
+    if (!dc_file_exists(path)) return DC_OK;
+    return dc_fail(DC_USAGE, "give another --out, or continue it with --resume",
+                   "%s holds a run already", folder);
+}
+
 dc_status dc_run_start(dc_run *run, const dc_dataset *data, const char *folder) {
-    if (folder) {
-        char path[DC_PATH_MAX];
-        DC_TRY(dc_folder_path(path, folder, "config.json"));
-        if (dc_file_exists(path))
-            return dc_fail(DC_USAGE, "give another --out, or continue it with --resume", "%s holds a run already", folder);
-    }
+    if (folder) DC_TRY(refuse_old(folder)); // soon, before the work of building
     DC_TRY(build(run, data, folder));
     if (!folder) return DC_OK;
     DC_TRY(dc_folder_make(folder));
+    DC_TRY(dc_folder_lock(run));
+    DC_TRY(refuse_old(folder));
     DC_TRY(dc_folder_write_config(run));
     return dc_folder_open_logs(run, -1);
 }
 
-dc_status dc_run_resume(dc_run *run, const dc_dataset *data, const char *folder) {
-    DC_TRY(build(run, data, folder));
+// Read the newest checkpoint that can be read; with none in the folder the run stands at step 0.
+static dc_status read_newest(dc_run *run) {
     int64_t *steps;
     int count;
-    DC_TRY(dc_folder_checkpoints(folder, &steps, &count));
+    DC_TRY(dc_folder_checkpoints(run->folder, &steps, &count));
     dc_status status = DC_OK;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && run->saved_step < 0; i++) {
         char path[DC_PATH_MAX];
-        status = dc_folder_checkpoint(path, folder, steps[i]);
+        status = dc_folder_checkpoint(path, run->folder, steps[i]);
         if (status == DC_OK) status = dc_checkpoint_read(run, path);
-        if (status == DC_OK) {
+        if (status == DC_OK)
             run->saved_step = run->step;
-            break;
-        }
-        dc_log(DC_WARN, "%s; trying an older checkpoint", dc_error());
+        else if (i + 1 < count)
+            dc_log(DC_WARN, "%s; an older checkpoint is tried", dc_error());
     }
     free(steps);
-    DC_TRY(status);
-    if (run->step > run->options.steps) return dc_fail(DC_BAD_INPUT, "raise --steps", "%s is past its last step already", folder);
+    if (status == DC_OK) return DC_OK;
+    return dc_fail(status, "restore a checkpoint, or remove them all to begin again at step 0",
+                   "no checkpoint of %s can be read (%s)", run->folder, dc_error());
+}
+
+dc_status dc_run_resume(dc_run *run, const dc_dataset *data, const char *folder) {
+    DC_TRY(build(run, data, folder));
+    DC_TRY(dc_folder_lock(run));
+    DC_TRY(read_newest(run));
     return dc_folder_open_logs(run, run->step);
 }
 
 void dc_run_fini(dc_run *run) {
     dc_folder_close_logs(run);
+    dc_folder_unlock(run);
     dc_agent_fini(&run->agent);
     dc_pool_free(run->pool);
     free(run->config);
     free(run->folder);
-    *run = (dc_run){.csv = -1, .timing = -1};
+    *run = DC_RUN_NONE;
 }
 
 dc_status dc_run_read_config(const char *folder, dc_arena *arena, const dc_json **root) {
@@ -155,7 +181,8 @@ dc_status dc_run_read_config(const char *folder, dc_arena *arena, const dc_json 
     size_t n;
     DC_TRY(dc_folder_path(path, folder, "config.json"));
     if (!dc_file_exists(path))
-        return dc_fail(DC_BAD_INPUT, "give a folder that dcrl train or dcrl lock --out wrote", "%s is not a run folder", folder);
+        return dc_fail(DC_BAD_INPUT, "give a folder that dcrl train or dcrl lock --out wrote",
+                       "%s is not a run folder", folder);
     DC_TRY(dc_file_read(path, 1 << 20, &bytes, &n));
     dc_status status = dc_json_parse(arena, path, bytes, n, root);
     free(bytes);
@@ -194,13 +221,25 @@ static void close_sums(dc_run *run) {
 
 // --- saving ---
 
+static dc_status not_finite(const dc_run *run, const char *part, const char *name, int64_t step) {
+    char path[DC_PATH_MAX] = "no checkpoint";
+    bool saved = run->saved_step >= 0;
+    if (saved) DC_TRY(dc_folder_checkpoint(path, run->folder, run->saved_step));
+    return dc_fail(DC_NOT_FINITE, "lower lr, or look at the data with dcrl data info",
+                   "NaN or Inf in the %s %s at step %" PRId64 " (%s %s)", part, name, step, path,
+                   saved ? "is intact" : "had been written");
+}
+
 static dc_status drop_old(const dc_run *run) {
     if (!run->options.keep) return DC_OK;
     int64_t *steps;
     int count;
     DC_TRY(dc_folder_checkpoints(run->folder, &steps, &count));
-    for (int i = (int)run->options.keep; i < count; i++) {
+    int64_t kept = 0;
+    for (int i = 0; i < count; i++) {
         char path[DC_PATH_MAX];
+        // A newer one could not be read when this run was resumed: it must not push out a good one.
+        if (steps[i] > run->step || kept++ < run->options.keep) continue;
         if (dc_folder_checkpoint(path, run->folder, steps[i]) == DC_OK) unlink(path);
     }
     free(steps);
@@ -210,8 +249,9 @@ static dc_status drop_old(const dc_run *run) {
 dc_status dc_run_save(dc_run *run) {
     if (!run->folder || run->saved_step == run->step) return DC_OK;
     char path[DC_PATH_MAX];
-    const char *bad = dc_params_find_bad(&run->agent.params, run->agent.params.slabs.live);
-    if (bad) return dc_fail(DC_NOT_FINITE, NULL, "weights %s are not finite at step %" PRId64 "; not saved", bad, run->step);
+    char bad[DC_WEIGHT_NAME];
+    dc_checkpoint_find_bad(run, bad);
+    if (*bad) return not_finite(run, "tensor", bad, run->step);
     DC_TRY(dc_folder_checkpoint(path, run->folder, run->step));
     DC_TRY(dc_folder_sync_logs(run));
     DC_TRY(dc_checkpoint_write(run, path));
@@ -221,21 +261,20 @@ dc_status dc_run_save(dc_run *run) {
 
 // --- the loop ---
 
-// Where NaN or Inf came from: the first node in forward order, else the gradient of a weight.
-static dc_status not_finite(dc_run *run) {
-    const char *node = dc_exec_find_bad(&run->agent.exec, &dc_backend_cpu);
-    const char *part = node ? "value" : "gradient";
-    if (!node) node = dc_params_find_bad(&run->agent.params, run->agent.params.slabs.grad);
-    char kept[96] = "no checkpoint was written";
-    if (run->saved_step >= 0) snprintf(kept, sizeof kept, "the checkpoint of step %" PRId64 " is intact", run->saved_step);
-    return dc_fail(DC_NOT_FINITE, "lower lr, or look at the data", "NaN or Inf in the %s of %s at step %" PRId64 " (%s)", part,
-                   node ? node : "the loss", run->step + 1, kept);
+// Where NaN or Inf came from: the first node in forward order, else the gradient of a weight, else
+// squares of gradients that Adam's second moment could not hold.
+static dc_status blame(dc_run *run) {
+    const char *name = dc_exec_find_bad(&run->agent.exec, &dc_backend_cpu);
+    if (name) return not_finite(run, "value of", name, run->step + 1);
+    name = dc_params_find_bad(&run->agent.params, run->agent.params.slabs.grad);
+    if (name) return not_finite(run, "gradient of", name, run->step + 1);
+    return not_finite(run, "squared norm of", "the gradient", run->step + 1);
 }
 
 static dc_status update(dc_run *run) {
     double norm2 = dc_backend_cpu.grad_norm2(&run->agent.params.slabs, run->pool);
     double loss = (double)*dc_value(&run->agent.exec, run->agent.graph.loss).p;
-    if (!isfinite(norm2) || !isfinite(loss)) return not_finite(run);
+    if (!isfinite((dc_real)norm2) || !isfinite(loss)) return blame(run); // Adam squares in dc_real
     dc_adam adam = {run->options.lr, 0.9, 0.999, 1e-8, run->options.tau, run->step + 1};
     dc_backend_cpu.update(&run->agent.params.slabs, &adam, run->pool);
     add_metrics(run, norm2);
@@ -251,7 +290,7 @@ typedef struct clock_state { // wall clock of this process's part of the run
 static dc_status due(dc_run *run, clock_state *clock) {
     const dc_run_options *o = &run->options;
     double t = now();
-    bool last = run->step == o->steps, stop = run->stop && *run->stop;
+    bool last = run->step == o->steps, stop = run->stop && atomic_load(run->stop);
     if (run->step % o->log_every == 0 || last) {
         close_sums(run);
         double rate = (double)(run->step - clock->log_step) / (t - clock->last_log + 1e-9);
@@ -266,7 +305,8 @@ static dc_status due(dc_run *run, clock_state *clock) {
     }
     if (stop && !last)
         return dc_fail(DC_INTERRUPTED, NULL, "stopped at step %" PRId64 "%s%s", run->step,
-                       run->folder ? "; continue with dcrl train --resume " : "", run->folder ? run->folder : "");
+                       run->folder ? "; continue with dcrl train --resume " : "",
+                       run->folder ? run->folder : "");
     return DC_OK;
 }
 
@@ -283,8 +323,9 @@ dc_status dc_run_train(dc_run *run) {
     clock.last_log = clock.last_progress = clock.start;
     run->first_step = run->step;
     while (run->step < run->options.steps) {
-        DC_TRY(dc_agent_gradients(&run->agent, (uint64_t)run->step)); // sample, gather, forward, backward
-        DC_TRY(update(run));                                         // guard, EMA, Adam
+        DC_TRY(dc_agent_gradients(&run->agent,
+                                  (uint64_t)run->step)); // sample, gather, forward, backward
+        DC_TRY(update(run));                             // guard, EMA, Adam
         run->step++;
         DC_TRY(due(run, &clock)); // log, save, tell, stop
     }

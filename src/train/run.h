@@ -1,10 +1,10 @@
 // Run: trains an agent and keeps what it does in a folder that survives anything.
 //
 //   RUN/config.json          fully resolved options, the data's hash, the build's id
-//   RUN/train.csv            means of the metrics between two log steps; the same bytes for the same seed
-//   RUN/timing.csv           wall-clock seconds and steps a second: apart, since they are never the same
-//   RUN/step-*.safetensors   complete state: weights, targets, Adam moments, sampler, open log sums
-//   RUN/DONE                 written last
+//   RUN/train.csv            means of the metrics between two log steps; the same bytes for the
+//   same seed RUN/timing.csv           wall-clock seconds and steps a second: apart, since they are
+//   never the same RUN/step-*.safetensors   complete state: weights, targets, Adam moments,
+//   sampler, open log sums RUN/DONE                 written last
 //
 // Stopping anywhere and resuming gives the same bytes as never having stopped.
 #ifndef DC_RUN_FOLDER_H
@@ -12,8 +12,9 @@
 
 #include "algo/agent.h"
 #include "base/options.h"
+#include "train/weights.h"
 
-#include <signal.h>
+#include <stdatomic.h>
 
 typedef struct dc_run_options {
     char agent[DC_TEXT_MAX], env[DC_TEXT_MAX], data[DC_TEXT_MAX];
@@ -37,22 +38,26 @@ struct dc_run {
     dc_agent agent;
     char *folder; // NULL: nothing is written
 
-    int64_t step;       // updates done
-    int64_t first_step; // that this process started from
-    int64_t saved_step; // of the newest checkpoint; -1: none
+    int64_t step;                    // updates done
+    int64_t first_step;              // that this process started from
+    int64_t saved_step;              // of the newest checkpoint; -1: none
     double sums[DC_METRICS_MAX + 2]; // metrics and gradient norm since the last log row
     int64_t sum_count;
     double last[DC_METRICS_MAX + 2]; // means of the last log row, for people
-    int csv, timing;    // file descriptors, -1 when closed
+    int csv, timing;                 // file descriptors, -1 when closed
+    int lock;                        // on the folder, against a second process; -1: none
 
     // Set by the caller before dc_run_train; all Nullable.
-    const volatile sig_atomic_t *stop; // non-zero: save and stop
-    dc_progress_fn *progress;          // called about five times a second
+    const atomic_int *stop;   // non-zero: save and stop
+    dc_progress_fn *progress; // called about five times a second
     void *progress_ctx;
 };
 
-// Options from text: the name of the method decides which further keys exist. `config` is taken with
-// calloc(algo->config_size) by dc_run_configure and freed by dc_run_fini.
+// A run that holds nothing yet; dc_run_fini does nothing to it.
+#define DC_RUN_NONE ((dc_run){.saved_step = -1, .csv = -1, .timing = -1, .lock = -1})
+
+// Options from text: the name of the method decides which further keys exist. `config` is taken
+// with calloc(algo->config_size) by dc_run_configure and freed by dc_run_fini.
 dc_status dc_run_configure(dc_run *run, const char *agent);
 // Set one key, of the run or of the method.
 dc_status dc_run_set(dc_run *run, const char *key, const char *value);
@@ -62,11 +67,12 @@ dc_status dc_run_set_json(dc_run *run, const dc_json *object);
 // Build the agent. folder NULL: train in memory. A folder that holds a run already is refused.
 // Borrows: data (until fini).
 dc_status dc_run_start(dc_run *run, const dc_dataset *data, const char *folder);
-// Continue from the newest good checkpoint of run->folder (from step 0 if there is none yet).
+// Continue from the newest good checkpoint of the folder (from step 0 if there is none yet). A
+// checkpoint that cannot be read is passed over with a warning; if none can, that is an error.
 dc_status dc_run_resume(dc_run *run, const dc_dataset *data, const char *folder);
 // Train to options.steps. DC_INTERRUPTED after a stop; state was saved then.
 dc_status dc_run_train(dc_run *run);
-// Write a checkpoint now.
+// Write a checkpoint now. DC_NOT_FINITE, and nothing written, if the state holds NaN or Inf.
 dc_status dc_run_save(dc_run *run);
 void dc_run_fini(dc_run *run);
 
@@ -81,5 +87,7 @@ bool dc_run_done(const char *folder);
 // checkpoint.c
 dc_status dc_checkpoint_write(const dc_run *run, const char *path);
 dc_status dc_checkpoint_read(dc_run *run, const char *path);
+// Name of the first tensor of the state that holds NaN or Inf, "" if all are finite.
+void dc_checkpoint_find_bad(const dc_run *run, char name[DC_WEIGHT_NAME]);
 
 #endif

@@ -1,0 +1,132 @@
+"""What the scripts that drive `dcrl` share: calling it, checking an error, small runs, and their bytes.
+
+A script under tests/<stage>/ gets here with `sys.path.insert(0, ...)`; ctest sets DCRL to the program.
+"""
+
+import glob
+import hashlib
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+DCRL = os.environ["DCRL"]
+SMALL = ["--env", "lock-64", "--hidden", "16,16", "--batch", 32, "--threads", 1]
+
+
+def words_of(words):
+    return [DCRL, *map(str, words)]
+
+
+def call(*words, **more):
+    return subprocess.run(words_of(words), capture_output=True, text=True, timeout=300, **more)
+
+
+def good(*words, **more):
+    """A call that must succeed; returns its standard output."""
+    done = call(*words, **more)
+    assert done.returncode == 0, (words, done.returncode, done.stderr)
+    return done.stdout
+
+
+def bad(code, texts, *words, **more):
+    """A call that must fail with this code and one line that holds every text; returns the line."""
+    done = call(*words, **more)
+    return check_error(done.returncode, done.stderr, code, texts, words)
+
+
+def complaints(stderr):
+    """Lines of standard error other than the progress that a slow run tells every ten seconds."""
+    return [line for line in stderr.splitlines() if not re.match(r"step \d+/\d+ |\d+ of \d+ runs done", line)]
+
+
+def check_error(returncode, stderr, code, texts, words):
+    lines = complaints(stderr)
+    assert returncode == code, (words, returncode, stderr)
+    assert len(lines) == 1 and lines[0].startswith("dcrl: "), (words, stderr)
+    for text in [texts] if isinstance(texts, str) else texts:
+        assert text in lines[0], (words, text, lines[0])
+    return lines[0]
+
+
+def checkpoints(run):
+    """Finished checkpoints, oldest first."""
+    return sorted(glob.glob(os.path.join(glob.escape(run), "step-*.safetensors")))
+
+
+def step_of(path):
+    return int(os.path.basename(path)[5:15])
+
+
+def newest_step(run):
+    found = checkpoints(run)
+    return step_of(found[-1]) if found else 0
+
+
+def digest(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+def digests(run):
+    """What must not depend on how often a run was stopped."""
+    last = checkpoints(run)[-1]
+    return os.path.basename(last), digest(last), digest(os.path.join(run, "train.csv"))
+
+
+def spawn(*words):
+    return subprocess.Popen(words_of(words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def await_handler(process):
+    """Wait until the process catches SIGINT, or has ended."""
+    while process.poll() is None:
+        with open(f"/proc/{process.pid}/status") as status:
+            caught = [line for line in status if line.startswith("SigCgt:")]
+        if caught and int(caught[0].split()[1], 16) >> (signal.SIGINT - 1) & 1:
+            return
+        time.sleep(0.001)
+
+
+def went_on_at(stdout):
+    """The step that `dcrl train --resume` says it goes on at."""
+    first = stdout.splitlines()[0]
+    assert " goes on at step " in first, stdout
+    return int(first.split(" goes on at step ")[1].split()[0])
+
+
+class Scratch:
+    """A folder for one script; in memory where the machine has that, since many runs mean many syncs."""
+
+    def __init__(self, name, disk=False):
+        shm = "/dev/shm"
+        self.path = tempfile.mkdtemp(prefix=f"dcrl_{name}_", dir=shm if not disk and os.access(shm, os.W_OK) else None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def at(self, *names):
+        return os.path.join(self.path, *names)
+
+
+def run_tests(scope):
+    """Run every test_* function of a script in order, with its time; seeds are printed to repeat a failure."""
+    seed = int(os.environ.get("DCRL_TEST_SEED", random.randrange(1 << 30)))
+    print(f"DCRL_TEST_SEED={seed}", flush=True)
+    random.seed(seed)
+    start = time.time()
+    for name, test in list(scope.items()):
+        if name.startswith("test_") and callable(test):
+            before = time.time()
+            test()
+            print(f"{name}: {time.time() - before:.1f} s", flush=True)
+    print(f"all: {time.time() - start:.1f} s")
+    sys.stdout.flush()

@@ -1,0 +1,151 @@
+"""Stopping a run and resuming it gives the same bytes as never having stopped it.
+
+A short run is stopped by SIGINT, SIGTERM or SIGUSR1 at random moments, for every kind of state that a
+checkpoint carries: closed-form trees, explicit trees, trees that follow the critic, i.i.d. rows, other
+thread counts. The last checkpoint and train.csv are compared by SHA-256 with the unbroken run's.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from drive import SMALL, Scratch, await_handler, call, digests, good, run_tests, spawn, went_on_at  # noqa: E402
+from drive import bad, check_error, complaints  # noqa: E402
+
+STOPS = 20
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
+PERIODS = ["--log-every", 270, "--save-every", 1100]  # neither divides the other, nor the steps
+
+
+def flags(steps, *more):
+    return ["train", *SMALL, "--steps", steps, *PERIODS, *more]
+
+
+def pace(steps, *more):
+    """That many steps, or what this build does in half a second if it is slow (sanitizers, a busy machine)."""
+    with Scratch("pace") as scratch:
+        _, seconds = unbroken(scratch.at("run"), 1000, *more)
+    return min(steps, max(1200, int(500 / seconds)))
+
+
+def unbroken(folder, steps, *more):
+    """Digests of a run that nobody stops, and the seconds it took."""
+    start = time.time()
+    assert "trained" in good(*flags(steps, *more), "--out", folder)
+    assert os.path.exists(os.path.join(folder, "DONE"))
+    return digests(folder), time.time() - start
+
+
+def stop(process, delay, number):
+    """Signal a run after `delay` seconds of training; the step it stopped at, or None if it was done."""
+    await_handler(process)
+    time.sleep(delay)
+    process.send_signal(SIGNALS[number % len(SIGNALS)])
+    out, err = process.communicate(timeout=120)
+    if process.returncode == 0:
+        return None
+    line = check_error(process.returncode, err, 1, ["stopped at step ", "dcrl train --resume "], "stop")
+    return int(line.split("stopped at step ")[1].split(";")[0])
+
+
+def finish(folder, stopped, *more):
+    done = call("train", "--resume", folder, *more)
+    assert done.returncode == 0 and not complaints(done.stderr), done
+    assert went_on_at(done.stdout) == stopped
+    return digests(folder)
+
+
+def stop_and_finish(scratch, name, want, seconds, number, steps, more, resume=()):
+    """One run, stopped once; whether the stop came in time."""
+    folder = scratch.at(f"{name}{number}")
+    process = spawn(*flags(steps, *more), "--out", folder)
+    stopped = stop(process, random.random() * seconds, number)
+    if stopped is not None:
+        assert 1 <= stopped < steps and not os.path.exists(os.path.join(folder, "DONE"))
+        assert finish(folder, stopped, *resume) == want, (name, "stopped at", stopped)
+    assert digests(folder) == want
+    return stopped is not None
+
+
+def stop_often(scratch, name, count, steps, more, resume=()):
+    steps = pace(steps, *more)
+    want, seconds = unbroken(scratch.at(name), steps, *more)
+    hits = tries = 0
+    while hits < count:
+        tries += 1
+        assert tries <= 5 * count, f"{name}: only {hits} of {tries} signals came while it trained"
+        hits += stop_and_finish(scratch, name, want, seconds, tries, steps, more, resume)
+    return f"{hits} stops in {tries} runs of {steps} steps"
+
+
+def test_random_stops():
+    with Scratch("resume") as scratch:
+        print("  dcrl:", stop_often(scratch, "dcrl", STOPS, 10_000, ["--agent", "dcrl", "--set", "n=8"]))
+
+
+VARIANTS = {
+    "td-n": ["--agent", "td-n", "--set", "n=8"],
+    "trl": ["--agent", "trl"],
+    "trl-n": ["--agent", "trl-n", "--set", "n=8"],
+    "random": ["--set", "n=8", "--set", "split=random"],
+    "max": ["--set", "n=8", "--set", "split=max", "--set", "rebuild_every=170", "--set", "slots=8"],
+    "down": ["--set", "n=8", "--set", "order=down"],
+    "iid": ["--set", "n=8", "--set", "recursion=off"],
+    "alone": ["--set", "propagation=off", "--set", "split=random"],
+}
+
+
+def test_every_kind_of_state():
+    with Scratch("resume") as scratch:
+        for name, more in VARIANTS.items():
+            print(f"  {name}:", stop_often(scratch, name, 2, 2_500 if name == "max" else 6_000, more))
+
+
+def test_other_threads():
+    with Scratch("resume") as scratch:
+        wide = ["--agent", "dcrl", "--set", "n=8", "--batch", 256, "--hidden", "64,64"]
+        print("  threads:", stop_often(scratch, "threads", 3, 1_500, wide, resume=["--threads", 2]))
+
+
+def test_stop_twice():
+    with Scratch("resume") as scratch:
+        steps = 4 * pace(7_500)
+        want, seconds = unbroken(scratch.at("once"), steps)
+        for attempt in range(10):
+            folder = scratch.at(f"twice{attempt}")
+            first = stop(spawn(*flags(steps), "--out", folder), seconds * 0.2, 0)
+            second = stop(spawn("train", "--resume", folder), seconds * 0.2, 1)
+            if first is not None and second is not None:
+                break
+        assert first < second < steps
+        assert finish(folder, second) == want
+
+
+def test_finished():
+    with Scratch("resume") as scratch:
+        folder = scratch.at("run")
+        want, _ = unbroken(folder, 500)
+        before = {name: os.stat(os.path.join(folder, name)).st_mtime_ns for name in os.listdir(folder)}
+        assert "is done already (step 500)" in good("train", "--resume", folder)
+        assert before == {name: os.stat(os.path.join(folder, name)).st_mtime_ns for name in os.listdir(folder)}
+        # A process that died between its last save and DONE.
+        os.remove(os.path.join(folder, "DONE"))
+        assert went_on_at(good("train", "--resume", folder)) == 500
+        assert digests(folder) == want and os.path.exists(os.path.join(folder, "DONE"))
+
+
+def test_one_process_a_folder():
+    with Scratch("resume") as scratch:
+        folder = scratch.at("run")
+        process = spawn(*flags(10_000_000), "--out", folder)
+        while not os.path.exists(os.path.join(folder, "timing.csv")):
+            time.sleep(0.01)
+        bad(1, [folder, "another process"], "train", "--resume", folder)
+        assert stop(process, 0, 0) is not None
+
+
+if __name__ == "__main__":
+    run_tests(globals())
