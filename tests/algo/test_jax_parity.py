@@ -246,12 +246,17 @@ def draw_batch(rng, obs, batch, m):
     return out | {name: np.asarray(x, np.float32) for name, x in counts.items()}
 
 
-def conditioned(terms):
-    """Is what is left of p - t, in every loss and in the gradient of the output bias, not much less than p and t?"""
+def conditioned(terms, m):
+    """Is what is left of p - t, in every loss and in the gradient of the output bias, not much less than p and t?
+    And are lambda's weights steady: an error of p by a part of its size changes (1 + p)^-lambda most where p is 0."""
     rows = [(abs(p) + abs(t), p - t, weight) for p, t, weight in terms.values()]
-    losses = all(np.mean(w * size**2) <= 200 * np.mean(w * rest**2) for size, rest, w in rows)
-    bias = sum(np.mean(w * size) for size, _, w in rows) <= 10 * abs(sum(np.mean(w * rest) for _, rest, w in rows))
-    return losses and bias
+    good = all(np.mean(w * size**2) <= 200 * np.mean(w * rest**2) for size, rest, w in rows)
+    good &= sum(np.mean(w * size) for size, _, w in rows) <= 10 * abs(sum(np.mean(w * rest) for _, rest, w in rows))
+    if m.lam:
+        p, t, w = terms["loss_dc"]
+        steep = np.where(p > -1, m.lam * np.sqrt(np.mean(p**2)) / (1 + np.maximum(p, 0)), 0)
+        good &= np.mean(w * (p - t) ** 2 * steep) <= 10 * np.mean(w * (p - t) ** 2)
+    return good
 
 
 def draw(rng, m, hidden, batch, kind):
@@ -262,7 +267,7 @@ def draw(rng, m, hidden, batch, kind):
         b = draw_batch(rng, obs, batch, m)
         weights = draw_weights(rng, obs.shape[1], hidden, horizon)
         (_, (values, terms)), grads = evaluate(weights, b, m, "f8")
-        if conditioned(terms):
+        if conditioned(terms, m):
             return weights, b, values, terms, grads
     raise SystemExit("no well conditioned batch was found")
 
@@ -352,7 +357,7 @@ def compare_path(folder, agent, settings, weights, batch, m):
         live, target = split(cast(here, "f8"))
         got = program(folder, agent, settings, here, batch)
         (_, (_, terms)), grads = evaluate(here, batch, m, "f8")
-        if conditioned(terms):  # p may pass t on the way
+        if conditioned(terms, m):  # p may pass t on the way
             worst = max(worst, compare_gradients(got, grads))
         live, target, mv = adam_step(live, target, {k: got[k] for k in live}, mv, t)
         after = program(folder, agent, settings, weights, batch, t)
