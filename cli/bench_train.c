@@ -1,5 +1,6 @@
-// dcrl bench train: steps a second of the whole training loop, logging included, and where the time goes.
-// With it, how close the matrix products come to what OpenBLAS alone reaches on the same shapes.
+// dcrl bench train: steps a second of the whole training loop, logging included, and where the time
+// goes. With it, how close the matrix products come to what OpenBLAS alone reaches on the same
+// shapes.
 #include "args.h"
 #include "bench.h"
 #include "runs.h"
@@ -10,13 +11,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char usage[] =
-    "usage: dcrl bench train [--work lock] [--seconds T] [--threads T] [--set key=value]... [--json]\n"
-    "\n"
-    "Trains the named work (lock: 3x512, batch 512, H 2048, n 64) and tells steps a second, the share of each\n"
-    "op, and the rate of its matrix products beside OpenBLAS alone on the same shapes and threads.\n"
-    "\n"
-    "example: dcrl bench train --seconds 10 --threads 2 --json\n";
+static const char usage[] = "usage: dcrl bench train [--work lock] [--seconds T] [--threads T] "
+                            "[--set key=value]... [--json]\n"
+                            "\n"
+                            "Trains the named work (lock: 3x512, batch 512, H 2048, n 64) and "
+                            "tells steps a second, the share of each\n"
+                            "op, and the rate of its matrix products beside OpenBLAS alone on the "
+                            "same shapes and threads.\n"
+                            "\n"
+                            "example: dcrl bench train --seconds 10 --threads 2 --json\n";
 
 typedef struct flags {
     int work, device, precision;
@@ -27,7 +30,8 @@ typedef struct flags {
 static const dc_option table[] = {
     {"work", DC_CHOICE, offsetof(flags, work), "lock", 0, 0, "lock", "what to train"},
     {"device", DC_CHOICE, offsetof(flags, device), "cpu", 0, 0, "cpu|cuda", "where"},
-    {"precision", DC_CHOICE, offsetof(flags, precision), "fp32", 0, 0, "fp32", "of matrix products"},
+    {"precision", DC_CHOICE, offsetof(flags, precision), "fp32", 0, 0, "fp32",
+     "of matrix products"},
     {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
     {"seconds", DC_REAL, offsetof(flags, seconds), "5", 0.1, 600, NULL, "how long to measure"},
     {0},
@@ -75,10 +79,12 @@ static void collect(const dc_exec *exec, products *p) {
         const dc_node *x = &g->nodes[n->in[0]];
         int used = exec->used[r]; // of the last step
         for (int row = 0; row < used; row += DC_ROW_BLOCK)
-            push(p, used - row < DC_ROW_BLOCK ? used - row : DC_ROW_BLOCK, n->cols, x->cols, false, false);
+            push(p, used - row < DC_ROW_BLOCK ? used - row : DC_ROW_BLOCK, n->cols, x->cols, false,
+                 false);
         int trained = n->hi - n->lo;
         for (int row = 0; x->needs && row < trained; row += DC_ROW_BLOCK)
-            push(p, trained - row < DC_ROW_BLOCK ? trained - row : DC_ROW_BLOCK, x->cols, n->cols, false, true);
+            push(p, trained - row < DC_ROW_BLOCK ? trained - row : DC_ROW_BLOCK, x->cols, n->cols,
+                 false, true);
         for (int col = 0; trained && col < x->cols; col += 128)
             push(p, x->cols - col < 128 ? x->cols - col : 128, n->cols, trained, true, false);
     }
@@ -87,7 +93,8 @@ static void collect(const dc_exec *exec, products *p) {
 static void product_block(void *ctx, int block) {
     const products *p = ctx;
     const product *q = &p->list[block];
-    dc_gemm(q->a_t, q->b_t, q->m, q->n, q->k, p->a, q->a_t ? q->m : q->k, p->b, q->b_t ? q->k : q->n, 0, p->c[block], q->n);
+    dc_gemm(q->a_t, q->b_t, q->m, q->n, q->k, p->a, q->a_t ? q->m : q->k, p->b,
+            q->b_t ? q->k : q->n, 0, p->c[block], q->n);
 }
 
 // GFLOP/s of those products alone.
@@ -125,28 +132,35 @@ static dc_status configure(dc_run *run, const flags *f) {
     return DC_OK;
 }
 
-static void tell(const dc_run *run, const flags *f, bool json, double seconds, const double *times, products *p) {
-    double done = (double)(run->step - run->first_step), rate = done / seconds, alone = measure_products(p, run->pool);
+static void tell(const dc_run *run, const flags *f, bool json, double seconds, const double *times,
+                 products *p) {
+    double done = (double)(run->step - run->first_step), rate = done / seconds,
+           alone = measure_products(p, run->pool);
     double linear = (times[DC_OP_linear] + times[DC_OPS + DC_OP_linear]) / done;
     double reached = p->flops / linear * 1e-9;
     if (json) {
-        printf("{\"bench\": \"train\", \"work\": \"lock\", \"device\": \"cpu\", \"precision\": \"fp32\", \"threads\": %d, "
-               "\"steps_per_second\": %.2f, \"gflop_per_step\": %.3f, \"linear_gflops\": %.1f, \"openblas_gflops\": %.1f, "
+        printf("{\"bench\": \"train\", \"work\": \"lock\", \"device\": \"cpu\", \"precision\": "
+               "\"fp32\", \"threads\": %d, "
+               "\"steps_per_second\": %.2f, \"gflop_per_step\": %.3f, \"linear_gflops\": %.1f, "
+               "\"openblas_gflops\": %.1f, "
                "\"linear_share\": %.3f}\n",
                dc_pool_threads(run->pool), rate, p->flops * 1e-9, reached, alone, linear * rate);
         return;
     }
-    printf("lock on cpu, %d threads: %.1f steps/s over %.1f s\n\n", dc_pool_threads(run->pool), rate, seconds);
+    printf("lock on cpu, %d threads: %.1f steps/s over %.1f s\n\n", dc_pool_threads(run->pool),
+           rate, seconds);
     for (int op = DC_FIRST_COMPUTED; op < DC_OPS; op++)
         if (times[op] > 0)
-            printf("  %-16s forward %6.2f ms  backward %6.2f ms\n", dc_op_name((dc_op)op), 1e3 * times[op] / done,
-                   1e3 * times[DC_OPS + op] / done);
+            printf("  %-16s forward %6.2f ms  backward %6.2f ms\n", dc_op_name((dc_op)op),
+                   1e3 * times[op] / done, 1e3 * times[DC_OPS + op] / done);
     double ops = 0;
     for (int i = 0; i < 2 * DC_OPS; i++)
         ops += times[i] / done;
-    printf("  %-16s %.2f ms (sample, gather, Adam, log)\n", "the rest", 1e3 * (seconds / done - ops));
-    printf("\nmatrix products: %.1f GFLOP/s inside training, %.1f by OpenBLAS alone on the same blocks (%.0f %%)\n", reached,
-           alone, 100 * reached / alone);
+    printf("  %-16s %.2f ms (sample, gather, Adam, log)\n", "the rest",
+           1e3 * (seconds / done - ops));
+    printf("\nmatrix products: %.1f GFLOP/s inside training, %.1f by OpenBLAS alone on the same "
+           "blocks (%.0f %%)\n",
+           reached, alone, 100 * reached / alone);
     (void)f;
 }
 

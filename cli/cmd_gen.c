@@ -9,12 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char usage[] = "usage: dcrl gen ENV -o FILE.npz [--seed S]\n"
-                            "\n"
-                            "Makes a data set: observations (N, ...), actions (N, ...), terminals (N).\n"
-                            "dcrl list envs shows the environments.\n"
-                            "\n"
-                            "example: dcrl gen lock-512 -o lock-512.npz\n";
+static const char usage[] =
+    "usage: dcrl gen ENV -o FILE.npz [--seed S]\n"
+    "\n"
+    "Makes a data set: observations (N, ...), actions (N, ...), terminals (N).\n"
+    "dcrl list envs shows the environments.\n"
+    "\n"
+    "example: dcrl gen lock-512 -o lock-512.npz\n";
 
 typedef struct flags {
     char out[DC_TEXT_MAX];
@@ -23,21 +24,25 @@ typedef struct flags {
 
 static const dc_option table[] = {
     {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL, "file to write"},
-    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "the same seed gives the same bytes"},
+    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL,
+     "the same seed gives the same bytes"},
     {0},
 };
 
 static dc_status put(dc_npz_writer *writer, const dc_dataset *data) {
     const dc_column *obs = dc_dataset_column(data, "obs"), *act = dc_dataset_column(data, "act");
-    DC_TRY(dc_npz_writer_put(writer, "observations", DC_F4, 2, (int64_t[]){data->rows, obs->width}, obs->values));
+    DC_TRY(dc_npz_writer_put(writer, "observations", DC_F4, 2, (int64_t[]){data->rows, obs->width},
+                             obs->values));
     int32_t *whole = calloc((size_t)data->rows * 2, sizeof *whole), *terminals = whole + data->rows;
     if (!whole) return dc_fail(DC_NO_MEMORY, NULL, "no memory for %" PRId64 " rows", data->rows);
     for (int64_t r = 0; r < data->rows; r++) // whole numbers: discrete actions
         whole[r] = (int32_t)act->values[r];
     for (int64_t t = 0; t < data->traj_count; t++)
         terminals[data->traj_start[t + 1] - 1] = 1;
-    dc_status status = dc_npz_writer_put(writer, "actions", DC_I4, 2, (int64_t[]){data->rows, 1}, whole);
-    if (status == DC_OK) status = dc_npz_writer_put(writer, "terminals", DC_I4, 1, &data->rows, terminals);
+    dc_status status =
+        dc_npz_writer_put(writer, "actions", DC_I4, 2, (int64_t[]){data->rows, 1}, whole);
+    if (status == DC_OK)
+        status = dc_npz_writer_put(writer, "terminals", DC_I4, 1, &data->rows, terminals);
     free(whole);
     DC_TRY(status);
     return dc_npz_writer_save(writer);
@@ -65,7 +70,8 @@ dc_status cmd_gen(int argc, char **argv) {
     cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_WORDS};
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
-    if (args.word_count != 1) return dc_fail(DC_USAGE, "dcrl gen ENV -o FILE.npz", "one environment is needed");
+    if (args.word_count != 1)
+        return dc_fail(DC_USAGE, "dcrl gen ENV -o FILE.npz", "one environment is needed");
     DC_TRY(cli_args_need(&args, "out"));
     return write_lock(args.words[0], &f);
 }

@@ -1,5 +1,6 @@
-// dcrl grad: loss and gradients of a method on a batch and weights that come from elsewhere, so that any
-// other framework can check them. Every number that a step uses is in the batch; nothing is drawn.
+// dcrl grad: loss and gradients of a method on a batch and weights that come from elsewhere, so
+// that any other framework can check them. Every number that a step uses is in the batch; nothing
+// is drawn.
 #include "args.h"
 #include "cli.h"
 #include "runs.h"
@@ -13,15 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] =
-    "usage: dcrl grad --agent AGENT --weights W.safetensors --batch B.npz --out G.safetensors [--updates N] [--set key=value]...\n"
-    "       dcrl grad --agent AGENT --describe [--set key=value]...\n"
-    "\n"
-    "Evaluates the loss on the batch and writes the gradient of every weight under the weight's own name, and the\n"
-    "losses as scalars. With --updates N it then trains N steps on this batch and writes after/NAME and\n"
-    "after/target_NAME too. --describe lists the arrays of the batch.\n"
-    "\n"
-    "example: dcrl grad --agent dcrl --describe --set n=16\n";
+static const char usage[] = "usage: dcrl grad --agent AGENT --weights W.safetensors --batch B.npz "
+                            "--out G.safetensors [--updates N] [--set key=value]...\n"
+                            "       dcrl grad --agent AGENT --describe [--set key=value]...\n"
+                            "\n"
+                            "Evaluates the loss on the batch and writes the gradient of every "
+                            "weight under the weight's own name, and the\n"
+                            "losses as scalars. With --updates N it then trains N steps on this "
+                            "batch and writes after/NAME and\n"
+                            "after/target_NAME too. --describe lists the arrays of the batch.\n"
+                            "\n"
+                            "example: dcrl grad --agent dcrl --describe --set n=16\n";
 
 typedef struct flags {
     char agent[DC_TEXT_MAX], weights[DC_TEXT_MAX], batch[DC_TEXT_MAX], out[DC_TEXT_MAX];
@@ -31,11 +34,14 @@ typedef struct flags {
 
 static const dc_option table[] = {
     {"agent", DC_TEXT, offsetof(flags, agent), "dcrl", 0, 0, NULL, "method; dcrl list agents"},
-    {"weights", DC_TEXT, offsetof(flags, weights), "", 0, 0, NULL, "tensors net/layer/{w,b,scale,bias}, and target_net/..."},
+    {"weights", DC_TEXT, offsetof(flags, weights), "", 0, 0, NULL,
+     "tensors net/layer/{w,b,scale,bias}, and target_net/..."},
     {"batch", DC_TEXT, offsetof(flags, batch), "", 0, 0, NULL, "arrays that --describe lists"},
     {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL, "gradients and losses"},
-    {"describe", DC_BOOL, offsetof(flags, describe), "off", 0, 0, NULL, "list the batch's arrays and stop"},
-    {"updates", DC_INT, offsetof(flags, updates), "0", 0, 1e6, NULL, "Adam steps to take afterwards"},
+    {"describe", DC_BOOL, offsetof(flags, describe), "off", 0, 0, NULL,
+     "list the batch's arrays and stop"},
+    {"updates", DC_INT, offsetof(flags, updates), "0", 0, 1e6, NULL,
+     "Adam steps to take afterwards"},
     {0},
 };
 
@@ -55,7 +61,8 @@ static const struct {
     [DC_LEFT] = {"left", "steps from i to k", false},
     [DC_RIGHT] = {"right", "steps from k to j", false},
     [DC_NSTEPS] = {"nsteps", "n', steps from p to n", false},
-    [DC_OFF] = {"off", "steps from p to g if the goal is ahead in the same trajectory, else -1", false},
+    [DC_OFF] = {"off", "steps from p to g if the goal is ahead in the same trajectory, else -1",
+                false},
 };
 
 // A batch read from a file: a data set whose row s * size + r is row r of stream s.
@@ -66,12 +73,16 @@ typedef struct batch {
     int64_t *counts[DC_STREAMS]; // (size), count streams only
 } batch;
 
-static dc_status read_doubles(const dc_npz *npz, const char *name, int ndim, dc_npy *npy, double **values) {
+static dc_status read_doubles(const dc_npz *npz, const char *name, int ndim, dc_npy *npy,
+                              double **values) {
     const dc_npz_entry *entry = dc_npz_find(npz, name);
-    if (!entry) return dc_fail(DC_BAD_INPUT, "dcrl grad --describe lists what is needed", "%s has no array %s", npz->path, name);
+    if (!entry)
+        return dc_fail(DC_BAD_INPUT, "dcrl grad --describe lists what is needed",
+                       "%s has no array %s", npz->path, name);
     DC_TRY(dc_npz_head(npz, entry, npy));
     if (npy->ndim != ndim || npy->count == 0)
-        return dc_fail(DC_BAD_INPUT, NULL, "%s: array %s must have %d dimension%s", npz->path, name, ndim, ndim == 1 ? "" : "s");
+        return dc_fail(DC_BAD_INPUT, NULL, "%s: array %s must have %d dimension%s", npz->path, name,
+                       ndim, ndim == 1 ? "" : "s");
     *values = malloc((size_t)npy->count * sizeof **values);
     if (!*values) return dc_fail(DC_NO_MEMORY, NULL, "no memory for array %s", name);
     dc_status status = dc_npz_doubles(npz, entry, npy, *values);
@@ -86,19 +97,23 @@ static dc_status read_shape(const dc_npz *npz, batch *b) {
         dc_npy npy;
         if (!entry) continue;
         DC_TRY(dc_npz_head(npz, entry, &npy));
-        if (npy.ndim != 2 || npy.shape[0] < 1 || npy.shape[0] > 1 << 20 || npy.shape[1] < 1 || npy.shape[1] > 1 << 20)
-            return dc_fail(DC_BAD_INPUT, NULL, "%s: array %s must be (batch, width)", npz->path, streams[s].name);
+        if (npy.ndim != 2 || npy.shape[0] < 1 || npy.shape[0] > 1 << 20 || npy.shape[1] < 1 ||
+            npy.shape[1] > 1 << 20)
+            return dc_fail(DC_BAD_INPUT, NULL, "%s: array %s must be (batch, width)", npz->path,
+                           streams[s].name);
         b->size = npy.shape[0];
         b->width = npy.shape[1];
         return DC_OK;
     }
-    return dc_fail(DC_BAD_INPUT, "dcrl grad --describe lists what is needed", "%s has no observations", npz->path);
+    return dc_fail(DC_BAD_INPUT, "dcrl grad --describe lists what is needed",
+                   "%s has no observations", npz->path);
 }
 
 static dc_status read_stream(const dc_npz *npz, int s, batch *b, float *obs) {
     dc_npy npy;
     double *values;
-    if (!dc_npz_find(npz, streams[s].name)) return DC_OK; // the method may not need it; checked later
+    if (!dc_npz_find(npz, streams[s].name))
+        return DC_OK; // the method may not need it; checked later
     DC_TRY(read_doubles(npz, streams[s].name, streams[s].row ? 2 : 1, &npy, &values));
     bool fits = npy.shape[0] == b->size && (!streams[s].row || npy.shape[1] == b->width);
     if (fits && streams[s].row)
@@ -110,8 +125,11 @@ static dc_status read_stream(const dc_npz *npz, int s, batch *b, float *obs) {
             b->counts[s][i] = values[i] > -1e15 && values[i] < 1e15 ? (int64_t)values[i] : -1;
     }
     free(values);
-    if (!fits) return dc_fail(DC_BAD_INPUT, NULL, "%s: array %s does not fit the batch", npz->path, streams[s].name);
-    return streams[s].row || b->counts[s] ? DC_OK : dc_fail(DC_NO_MEMORY, NULL, "no memory for the batch");
+    if (!fits)
+        return dc_fail(DC_BAD_INPUT, NULL, "%s: array %s does not fit the batch", npz->path,
+                       streams[s].name);
+    return streams[s].row || b->counts[s] ? DC_OK
+                                          : dc_fail(DC_NO_MEMORY, NULL, "no memory for the batch");
 }
 
 static dc_status read_batch(const dc_npz *npz, batch *b) {
@@ -140,7 +158,8 @@ static dc_status fix_streams(dc_agent *agent, const batch *b, const dc_npz *npz)
         int64_t *stream = dc_sampler_fix(agent->sampler, (dc_stream)s);
         if (!stream) continue;
         if (!dc_npz_find(npz, streams[s].name))
-            return dc_fail(DC_BAD_INPUT, "dcrl grad --describe lists what is needed", "%s has no array %s", npz->path, streams[s].name);
+            return dc_fail(DC_BAD_INPUT, "dcrl grad --describe lists what is needed",
+                           "%s has no array %s", npz->path, streams[s].name);
         for (int64_t r = 0; r < b->size; r++)
             stream[r] = streams[s].row ? s * b->size + r : b->counts[s][r];
     }
@@ -156,11 +175,15 @@ static dc_status read_hidden(const dc_st_file *file, const char *path, dc_int_li
         const dc_st_tensor *t = dc_st_find(file, name);
         if (!t) break;
         if (t->ndim != 3 || t->shape[2] < 1 || t->shape[2] > 8192)
-            return dc_fail(DC_BAD_INPUT, NULL, "%s: tensor %s must be (ensemble, in, out)", path, name);
-        if (layer == DC_LIST_MAX) return dc_fail(DC_BAD_INPUT, NULL, "%s has too many layers", path);
+            return dc_fail(DC_BAD_INPUT, NULL, "%s: tensor %s must be (ensemble, in, out)", path,
+                           name);
+        if (layer == DC_LIST_MAX)
+            return dc_fail(DC_BAD_INPUT, NULL, "%s has too many layers", path);
         hidden->v[hidden->count++] = t->shape[2];
     }
-    if (hidden->count < 2) return dc_fail(DC_BAD_INPUT, "name them critic/0/w, critic/0/b, ...", "%s has no critic", path);
+    if (hidden->count < 2)
+        return dc_fail(DC_BAD_INPUT, "name them critic/0/w, critic/0/b, ...", "%s has no critic",
+                       path);
     hidden->count--; // the last layer is the output
     return DC_OK;
 }
@@ -187,10 +210,12 @@ typedef struct output {
     dc_real *grad; // a copy: updates overwrite the slab
 } output;
 
-static void put_slab(output *o, const dc_params *params, const dc_real *slab, const char *prefix, int64_t until) {
+static void put_slab(output *o, const dc_params *params, const dc_real *slab, const char *prefix,
+                     int64_t until) {
     for (int i = 0; i < params->count; i++)
         if (params->rows[i].offset < until) {
-            dc_weight_describe(&params->rows[i], slab, prefix, o->names[o->count], &o->tensors[o->count]);
+            dc_weight_describe(&params->rows[i], slab, prefix, o->names[o->count],
+                               &o->tensors[o->count]);
             o->count++;
         }
 }
@@ -199,7 +224,8 @@ static void put_losses(output *o, const dc_agent *agent) {
     for (int m = 0; m < agent->metric_count; m++) {
         o->losses[m] = (float)*dc_value(&agent->exec, agent->metrics[m].node).p;
         snprintf(o->names[o->count], DC_WEIGHT_NAME, "%s", agent->metrics[m].name);
-        o->tensors[o->count] = (dc_st_tensor){o->names[o->count], DC_ST_F32, 0, {0}, &o->losses[m], sizeof(float)};
+        o->tensors[o->count] =
+            (dc_st_tensor){o->names[o->count], DC_ST_F32, 0, {0}, &o->losses[m], sizeof(float)};
         o->count++;
     }
 }
@@ -208,7 +234,8 @@ static void print_losses(const dc_agent *agent, const float *losses, bool json) 
     dc_text out;
     dc_text_init(&out);
     for (int m = 0; m < agent->metric_count; m++) {
-        dc_text_add(&out, json ? "%s\"%s\": " : "%s%s ", json ? (m ? ", " : "{") : "", agent->metrics[m].name);
+        dc_text_add(&out, json ? "%s\"%s\": " : "%s%s ", json ? (m ? ", " : "{") : "",
+                    agent->metrics[m].name);
         dc_json_number(&out, (double)losses[m]);
         if (!json) dc_text_add(&out, "\n");
     }
@@ -220,8 +247,11 @@ static dc_status evaluate(dc_agent *agent, const dc_run *run, const flags *f, bo
     const dc_slabs *slabs = &agent->params.slabs;
     size_t most = (size_t)agent->params.count * 3 + DC_METRICS_MAX;
     float losses[DC_METRICS_MAX];
-    output o = {calloc(most, sizeof *o.tensors), calloc(most, sizeof *o.names), losses, 0, malloc((size_t)slabs->size * sizeof(dc_real))};
-    dc_status status = o.tensors && o.names && o.grad ? DC_OK : dc_fail(DC_NO_MEMORY, NULL, "no memory for the gradients");
+    output o = {calloc(most, sizeof *o.tensors), calloc(most, sizeof *o.names), losses, 0,
+                malloc((size_t)slabs->size * sizeof(dc_real))};
+    dc_status status = o.tensors && o.names && o.grad
+                           ? DC_OK
+                           : dc_fail(DC_NO_MEMORY, NULL, "no memory for the gradients");
     if (status == DC_OK) {
         dc_agent_run(agent);
         memcpy(o.grad, slabs->grad, (size_t)slabs->size * sizeof(dc_real));
@@ -243,7 +273,8 @@ static dc_status evaluate(dc_agent *agent, const dc_run *run, const flags *f, bo
     return status;
 }
 
-static dc_status with_files(dc_run *run, const flags *f, const dc_npz *npz, const dc_st_file *weights, bool json) {
+static dc_status with_files(dc_run *run, const flags *f, const dc_npz *npz,
+                            const dc_st_file *weights, bool json) {
     batch b = {0};
     dc_agent agent = {0};
     dc_agent_options options = {0};
@@ -251,7 +282,8 @@ static dc_status with_files(dc_run *run, const flags *f, const dc_npz *npz, cons
     if (status == DC_OK) status = read_hidden(weights, f->weights, &options.hidden);
     options.batch = (int)b.size;
     options.longest = b.longest;
-    if (status == DC_OK) status = dc_agent_init(&agent, run->algo, run->config, &options, &b.data, NULL);
+    if (status == DC_OK)
+        status = dc_agent_init(&agent, run->algo, run->config, &options, &b.data, NULL);
     if (status == DC_OK) status = fix_streams(&agent, &b, npz);
     if (status == DC_OK) status = read_weights(&agent, weights, f->weights);
     if (status == DC_OK) status = evaluate(&agent, run, f, json);
@@ -291,12 +323,16 @@ static dc_status describe(dc_run *run, bool json) {
         if (!dc_sampler_stream(agent.sampler, (dc_stream)s)) continue;
         const char *shape = streams[s].row ? "(batch, width)" : "(batch)";
         if (json)
-            printf("%s{\"name\": \"%s\", \"shape\": \"%s\", \"type\": \"number\", \"meaning\": \"%s\"}", shown++ ? ", " : "{\"inputs\": [",
-                   streams[s].name, shape, streams[s].meaning);
+            printf("%s{\"name\": \"%s\", \"shape\": \"%s\", \"type\": \"number\", \"meaning\": "
+                   "\"%s\"}",
+                   shown++ ? ", " : "{\"inputs\": [", streams[s].name, shape, streams[s].meaning);
         else
             printf("%-8s %-15s %s\n", streams[s].name, shape, streams[s].meaning);
     }
-    if (status == DC_OK) printf(json ? "]}\n" : "longest  ()              states of the longest trajectory, where targets are clipped (optional)\n");
+    if (status == DC_OK)
+        printf(json ? "]}\n"
+                    : "longest  ()              states of the longest trajectory, where targets "
+                      "are clipped (optional)\n");
     dc_agent_fini(&agent);
     dc_dataset_fini(&data);
     return status;
@@ -312,7 +348,8 @@ dc_status cmd_grad(int argc, char **argv) {
     if (status == DC_OK) status = cli_run_sets(&run, &args);
     for (int i = 0; status == DC_OK && !f.describe && i < 3; i++)
         status = cli_args_need(&args, (const char *const[]){"weights", "batch", "out"}[i]);
-    if (status == DC_OK) status = f.describe ? describe(&run, args.json) : grad(&run, &f, args.json);
+    if (status == DC_OK)
+        status = f.describe ? describe(&run, args.json) : grad(&run, &f, args.json);
     dc_run_fini(&run);
     return status;
 }

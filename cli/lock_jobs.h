@@ -36,8 +36,8 @@ typedef struct lock_sweep {
 } lock_sweep;
 
 // Configure one job; `agent` is "name:key=value:...".
-dc_status lock_job_init(lock_job *job, const lock_flags *flags, const cli_args *args, const char *agent, int64_t horizon,
-                        int64_t seed);
+dc_status lock_job_init(lock_job *job, const lock_flags *flags, const cli_args *args,
+                        const char *agent, int64_t horizon, int64_t seed);
 // Run all jobs, with a progress line. The first failure is returned.
 dc_status lock_sweep_run(lock_sweep *sweep);
 void lock_sweep_fini(lock_sweep *sweep);

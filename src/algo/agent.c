@@ -34,7 +34,8 @@ void dc_agent_feed(dc_agent *a, dc_feed feed) {
     a->feeds.feeds[a->feeds.feed_count++] = feed;
 }
 
-dc_pack *dc_agent_pack(dc_agent *a, dc_ref input, int fixed_rows, const char *name, dc_stream steps, int known) {
+dc_pack *dc_agent_pack(dc_agent *a, dc_ref input, int fixed_rows, const char *name, dc_stream steps,
+                       int known) {
     DC_CHECK(a->feeds.pack_count < DC_PACKS_MAX);
     dc_pack *p = &a->feeds.packs[a->feeds.pack_count];
     a->feeds.fixed_rows[a->feeds.pack_count++] = fixed_rows;
@@ -71,8 +72,8 @@ static dc_status build(dc_agent *a, const void *config) {
     return DC_OK;
 }
 
-dc_status dc_agent_init(dc_agent *a, const dc_algo *algo, const void *config, const dc_agent_options *options,
-                        const dc_dataset *data, dc_pool *pool) {
+dc_status dc_agent_init(dc_agent *a, const dc_algo *algo, const void *config,
+                        const dc_agent_options *options, const dc_dataset *data, dc_pool *pool) {
     *a = (dc_agent){.algo = algo, .data = data, .options = *options, .pool = pool};
     dc_status status = build(a, config);
     if (status != DC_OK) dc_agent_fini(a);

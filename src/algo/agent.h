@@ -1,5 +1,5 @@
-// Agent: a method built for a data set: weights, loss graph, sampler and the feeds between them, plus a
-// forward-only graph that asks the critic about any rows. Built by algo/, driven by train/.
+// Agent: a method built for a data set: weights, loss graph, sampler and the feeds between them,
+// plus a forward-only graph that asks the critic about any rows. Built by algo/, driven by train/.
 #ifndef DC_AGENT_H
 #define DC_AGENT_H
 
@@ -61,21 +61,24 @@ extern const dc_algo *const dc_algos[];
 dc_status dc_algo_find(const char *name, const dc_algo **algo);
 
 // Build a method on a data set. Borrows: data, pool (until fini).
-dc_status dc_agent_init(dc_agent *agent, const dc_algo *algo, const void *config, const dc_agent_options *options,
-                        const dc_dataset *data, dc_pool *pool);
+dc_status dc_agent_init(dc_agent *agent, const dc_algo *algo, const void *config,
+                        const dc_agent_options *options, const dc_dataset *data, dc_pool *pool);
 void dc_agent_fini(dc_agent *agent);
 // Gather, forward, backward on the rows that the sampler holds.
 void dc_agent_run(dc_agent *agent);
 // Sample and run for the given step: leaves gradients in the slab.
 dc_status dc_agent_gradients(dc_agent *agent, uint64_t step);
 // Distances d(s, g) of count pairs of data rows, by the live weights.
-void dc_agent_distances(dc_agent *agent, int64_t count, const int64_t *s, const int64_t *g, float *d);
+void dc_agent_distances(dc_agent *agent, int64_t count, const int64_t *s, const int64_t *g,
+                        float *d);
 
-// For algo/ files: the last part of a build (plan, memory, weights, sampler); add a feed; add a metric.
+// For algo/ files: the last part of a build (plan, memory, weights, sampler); add a feed; add a
+// metric.
 dc_status dc_agent_finish(dc_agent *agent, dc_ref loss, const dc_sampler_spec *spec);
 void dc_agent_feed(dc_agent *agent, dc_feed feed);
 // A pack of `input` behind its first fixed_rows rows; makes the index input.
-dc_pack *dc_agent_pack(dc_agent *agent, dc_ref input, int fixed_rows, const char *name, dc_stream steps, int known);
+dc_pack *dc_agent_pack(dc_agent *agent, dc_ref input, int fixed_rows, const char *name,
+                       dc_stream steps, int known);
 void dc_agent_metric(dc_agent *agent, const char *name, dc_ref node);
 
 #endif

@@ -1,7 +1,8 @@
-// Stacking rows, see backup.h. The online critic sees [parent | propagation | grounding | children by
-// online weights] as one batch, the target critic [bootstrap | children by target weights] as another.
-// What is trained comes first, so that backward touches a leading part only; children come last and
-// packed, since a child whose span is known needs no network (most of them: half of a tree are leaves).
+// Stacking rows, see backup.h. The online critic sees [parent | propagation | grounding | children
+// by online weights] as one batch, the target critic [bootstrap | children by target weights] as
+// another. What is trained comes first, so that backward touches a leading part only; children come
+// last and packed, since a child whose span is known needs no network (most of them: half of a tree
+// are leaves).
 #include "algo/backup.h"
 
 typedef struct pile { // one stacked batch in the making
@@ -20,7 +21,8 @@ static pile *pile_of(piles *p, dc_use use) {
 }
 
 // Feed a (state, goal) pair of streams at a row, or as a pack.
-static void feed_pair(dc_agent *a, dc_ref input, int row0, dc_stream state, dc_stream goal, dc_pack *pack) {
+static void feed_pair(dc_agent *a, dc_ref input, int row0, dc_stream state, dc_stream goal,
+                      dc_pack *pack) {
     const dc_column *obs = dc_dataset_column(a->data, "obs");
     dc_agent_feed(a, (dc_feed){input, row0, 0, obs, state, pack});
     dc_agent_feed(a, (dc_feed){input, row0, obs->width, obs, goal, pack});
@@ -52,7 +54,8 @@ static layout place(dc_agent *a, const dc_backup *b, piles *p) {
     }
     int batch = a->options.batch, in = a->critic.in;
     p->online.input = dc_input(&a->graph, "online", p->online.total * batch, in);
-    if (p->target.total) p->target.input = dc_input(&a->graph, "target", p->target.total * batch, in);
+    if (p->target.total)
+        p->target.input = dc_input(&a->graph, "target", p->target.total * batch, in);
     if (l.parent >= 0) feed_pair(a, p->online.input, l.parent * batch, DC_I, DC_J, NULL);
     if (l.prop >= 0) feed_pair(a, p->online.input, l.prop * batch, DC_P, DC_G, NULL);
     if (l.ground >= 0) feed_pair(a, p->online.input, l.ground * batch, DC_A, DC_A1, NULL);
@@ -60,8 +63,8 @@ static layout place(dc_agent *a, const dc_backup *b, piles *p) {
     return l;
 }
 
-static dc_pack *child(dc_agent *a, const dc_backup *b, pile *p, const char *name, dc_stream from, dc_stream to,
-                      dc_stream span) {
+static dc_pack *child(dc_agent *a, const dc_backup *b, pile *p, const char *name, dc_stream from,
+                      dc_stream to, dc_stream span) {
     dc_pack *pack = dc_agent_pack(a, p->input, p->fixed * a->options.batch, name, span, b->known);
     feed_pair(a, p->input, 0, from, to, pack);
     return pack;
@@ -82,7 +85,8 @@ void dc_backup_rows(dc_agent *a, const dc_backup *b, dc_backup_nodes *n) {
         second = child(a, b, pile_of(&p, b->second), "second_index", DC_K, DC_J, DC_RIGHT);
     }
     p.online.output = dc_mlp_apply(&a->graph, &a->critic, p.online.input, DC_LIVE);
-    if (p.target.total) p.target.output = dc_mlp_apply(&a->graph, &a->critic, p.target.input, DC_EMA);
+    if (p.target.total)
+        p.target.output = dc_mlp_apply(&a->graph, &a->critic, p.target.input, DC_EMA);
     n->parent = block(a, p.online.output, l.parent);
     n->prop = block(a, p.online.output, l.prop);
     n->ground = block(a, p.online.output, l.ground);

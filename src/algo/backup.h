@@ -1,35 +1,32 @@
-// Backup: the structure that td-n, trl and dcrl share, as data. A segment (i, k, j) trains its parent
-// toward the composition of its two children; a propagation row (s, s_n, g) trains d(s, g) toward n
-// steps and the rest; a grounding row trains a single step. A method's file fills a dc_backup; this file
-// stacks the rows so that each set of weights is applied once, and makes the sampler's spec. What
-// "composition" and "steps" mean (a sum of distances, a product of discounted values) is the form's.
+// Backup: the structure that td-n, trl and dcrl share, as data. A segment (i, k, j) trains its
+// parent toward the composition of its two children; a propagation row (s, s_n, g) trains d(s, g)
+// toward n steps and the rest; a grounding row trains a single step. A method's file fills a
+// dc_backup; this file stacks the rows so that each set of weights is applied once, and makes the
+// sampler's spec. What "composition" and "steps" mean (a sum of distances, a product of discounted
+// values) is the form's.
 #ifndef DC_BACKUP_H
 #define DC_BACKUP_H
 
 #include "algo/agent.h"
 
 typedef struct dc_backup {
-    dc_sampler_spec rows;  // which rows; seed, batch and chooser are filled in
-    dc_use first, second;  // weights of the children: DC_STOPPED (online) or DC_EMA
-    double kappa_dc;       // upper expectile, of value, of the segment loss
-    double kappa_prop;     // and of the propagation loss
-    double lambda;         // weight of a segment (1 + distance)^-lambda
-    int known;             // spans of up to this many steps are exact
-    bool clip;             // keep composed distances between 0 and the longest trajectory
-    int candidates;        // split=max
+    dc_sampler_spec rows; // which rows; seed, batch and chooser are filled in
+    dc_use first, second; // weights of the children: DC_STOPPED (online) or DC_EMA
+    double kappa_dc;      // upper expectile, of value, of the segment loss
+    double kappa_prop;    // and of the propagation loss
+    double lambda;        // weight of a segment (1 + distance)^-lambda
+    int known;            // spans of up to this many steps are exact
+    bool clip;            // keep composed distances between 0 and the longest trajectory
+    int candidates;       // split=max
 } dc_backup;
 
 // Sums of two learned distances run away under i.i.d. sampling: a constant error doubles with every
 // composition. That no distance exceeds the longest trajectory is known to every method alike.
 #define DC_CLIP_OPTION(config)                                                                     \
-    {"clip",                                                                                       \
-     DC_BOOL,                                                                                      \
-     offsetof(config, clip),                                                                       \
-     "on",                                                                                         \
-     0,                                                                                            \
-     0,                                                                                            \
-     NULL,                                                                                         \
-     "keep composed targets between 0 and the longest trajectory"}
+    {                                                                                              \
+        "clip", DC_BOOL, offsetof(config, clip), "on", 0, 0, NULL,                                 \
+            "keep composed targets between 0 and the longest trajectory"                           \
+    }
 
 // The rows of a batch after the networks: (1, batch, 1) each, or -1 where the method has none.
 typedef struct dc_backup_nodes {

@@ -1,12 +1,12 @@
-// dcrl: divide-and-conquer RL. A segment is bisected down to single steps, and the tree is trained leaves
-// first, root last, each parent toward the composition of its two children,
+// dcrl: divide-and-conquer RL. A segment is bisected down to single steps, and the tree is trained
+// leaves first, root last, each parent toward the composition of its two children,
 //
 //   d(i, j) -> sg d(i, k) + dbar(k, j),   k the midpoint,
 //
-// so a distance of H hangs on log2(H / n) earlier estimates that were just trained. n-step propagation on
-// pairs of the whole data set is added (kappa_prop). The options are the paper's ablations: where a
-// segment is split, in which order its tree is visited, i.i.d. pairs instead of trees, no propagation,
-// and which weights value the children.
+// so a distance of H hangs on log2(H / n) earlier estimates that were just trained. n-step
+// propagation on pairs of the whole data set is added (kappa_prop). The options are the paper's
+// ablations: where a segment is split, in which order its tree is visited, i.i.d. pairs instead of
+// trees, no propagation, and which weights value the children.
 #include "algo/backup.h"
 
 typedef struct config {
@@ -19,15 +19,20 @@ typedef struct config {
 enum { AUTO, ON, OFF }; // of grounding
 
 static const dc_option options[] = {
-    {"n", DC_INT, offsetof(config, n), "64", 1, 1e6, NULL, "steps of a propagation target; distances up to n are exact"},
+    {"n", DC_INT, offsetof(config, n), "64", 1, 1e6, NULL,
+     "steps of a propagation target; distances up to n are exact"},
     {"slots", DC_INT, offsetof(config, slots), "128", 1, 1e6, NULL, "trees in flight"},
     {"split", DC_CHOICE, offsetof(config, split), "midpoint", 0, 0, "midpoint|random|max",
      "where a segment is split; max takes the best of `candidates` by the critic"},
-    {"order", DC_CHOICE, offsetof(config, order), "up", 0, 0, "up|down", "leaves first (up) or root first (down)"},
-    {"recursion", DC_BOOL, offsetof(config, recursion), "on", 0, 0, NULL, "off: i.i.d. pairs, split once"},
-    {"propagation", DC_BOOL, offsetof(config, propagation), "on", 0, 0, NULL, "off: the segment loss alone"},
+    {"order", DC_CHOICE, offsetof(config, order), "up", 0, 0, "up|down",
+     "leaves first (up) or root first (down)"},
+    {"recursion", DC_BOOL, offsetof(config, recursion), "on", 0, 0, NULL,
+     "off: i.i.d. pairs, split once"},
+    {"propagation", DC_BOOL, offsetof(config, propagation), "on", 0, 0, NULL,
+     "off: the segment loss alone"},
     {"targets", DC_CHOICE, offsetof(config, targets), "online*ema", 0, 0,
-     "online*ema|ema*ema|online*online|ema*online", "weights that value the first and the second child"},
+     "online*ema|ema*ema|online*online|ema*online",
+     "weights that value the first and the second child"},
     {"kappa_dc", DC_REAL, offsetof(config, kappa_dc), "0", 0, 0.99, NULL,
      "expectile of the segment loss; 0: 0.5, or 0.7 without propagation"},
     {"kappa_prop", DC_REAL, offsetof(config, kappa_prop), "0.5", 0.01, 0.99, NULL,
@@ -35,7 +40,8 @@ static const dc_option options[] = {
     {"grounding", DC_CHOICE, offsetof(config, grounding), "auto", 0, 0, "auto|on|off",
      "loss on single steps; auto: on when neither trees nor n-step rows supply them"},
     DC_CLIP_OPTION(config),
-    {"candidates", DC_INT, offsetof(config, candidates), "10", 1, 64, NULL, "split=max: candidates a segment"},
+    {"candidates", DC_INT, offsetof(config, candidates), "10", 1, 64, NULL,
+     "split=max: candidates a segment"},
     {"rebuild_every", DC_INT, offsetof(config, rebuild_every), "5000", 1, 1e9, NULL,
      "split=max: steps after which all trees are built anew"},
     {0},
@@ -43,12 +49,14 @@ static const dc_option options[] = {
 
 static const struct {
     dc_use first, second;
-} sources[] = {{DC_STOPPED, DC_EMA}, {DC_EMA, DC_EMA}, {DC_STOPPED, DC_STOPPED}, {DC_EMA, DC_STOPPED}};
+} sources[] = {
+    {DC_STOPPED, DC_EMA}, {DC_EMA, DC_EMA}, {DC_STOPPED, DC_STOPPED}, {DC_EMA, DC_STOPPED}};
 
 static dc_status build(dc_agent *agent, const void *ctx) {
     const config *c = ctx;
     if (!c->recursion && c->split == DC_SPLIT_MAX)
-        return dc_fail(DC_USAGE, "use split=midpoint or split=random", "split=max needs recursion=on");
+        return dc_fail(DC_USAGE, "use split=midpoint or split=random",
+                       "split=max needs recursion=on");
     dc_backup b = {.first = sources[c->targets].first, .second = sources[c->targets].second};
     b.rows.segments = c->recursion ? DC_SEG_TREE : DC_SEG_PAIRS;
     b.rows.split = (dc_split)c->split;
@@ -66,4 +74,5 @@ static dc_status build(dc_agent *agent, const void *ctx) {
     return dc_distance_build(agent, &b);
 }
 
-const dc_algo dc_algo_dcrl = {"dcrl", "divide-and-conquer RL: binary trees, leaves first", options, sizeof(config), build};
+const dc_algo dc_algo_dcrl = {"dcrl", "divide-and-conquer RL: binary trees, leaves first", options,
+                              sizeof(config), build};

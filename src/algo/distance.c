@@ -1,11 +1,12 @@
-// The distance form (combination-lock): a network d(s, g) learns undiscounted distances by squared error.
+// The distance form (combination-lock): a network d(s, g) learns undiscounted distances by squared
+// error.
 //
 //   segment       d(i, j) -> d(i, k) + d(k, j), a child of at most `known` steps being exact
 //   propagation   d(s, g) -> g - s where that is at most n, else n' + dbar(s + n', g)
 //   grounding     d(i, i + 1) -> 1
 //
-// An upper expectile of value is one of *shorter* distance: kappa weighs rows whose prediction lies above
-// the target. Comes from a method's dc_backup; goes to train/ as loss and metrics.
+// An upper expectile of value is one of *shorter* distance: kappa weighs rows whose prediction lies
+// above the target. Comes from a method's dc_backup; goes to train/ as loss and metrics.
 #include "algo/backup.h"
 
 #include "base/philox.h"
@@ -26,7 +27,9 @@ static dc_ref segment_loss(dc_agent *a, const dc_backup *b, const dc_backup_node
     dc_ref first = dc_within(g, n->left, n->left, n->first, b->known);
     dc_ref second = dc_within(g, n->right, n->right, n->second, b->known);
     dc_ref target = dc_add(g, first, second);
-    if (b->clip) target = dc_clip(g, target, 0, a->options.longest > 0 ? a->options.longest : (double)longest(a->data));
+    if (b->clip)
+        target = dc_clip(g, target, 0,
+                         a->options.longest > 0 ? a->options.longest : (double)longest(a->data));
     // Spans that are known as a whole need no clipping and no children.
     dc_ref span = dc_add(g, n->left, n->right);
     target = dc_within(g, span, span, target, b->known);
@@ -59,7 +62,8 @@ static dc_ref losses(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n) 
     return total;
 }
 
-// Candidate number c of segment (i, j): all interior rows when there are few, else drawn by (step, i, j).
+// Candidate number c of segment (i, j): all interior rows when there are few, else drawn by (step,
+// i, j).
 static int64_t candidate(const dc_agent *a, int64_t i, int64_t j, int c) {
     int64_t inside = j - i - 1;
     if (inside <= a->candidates) return i + 1 + c;
@@ -98,7 +102,8 @@ static float span(const dc_agent *a, const questions *q, int64_t at) {
 static int64_t best(const dc_agent *a, const questions *q, int64_t x, int candidates) {
     int64_t first = x * a->candidates * 2, least = first;
     for (int64_t at = first; at < first + 2 * candidates; at += 2)
-        if (span(a, q, at) + span(a, q, at + 1) < span(a, q, least) + span(a, q, least + 1)) least = at;
+        if (span(a, q, at) + span(a, q, at + 1) < span(a, q, least) + span(a, q, least + 1))
+            least = at;
     return q->g[least];
 }
 
@@ -129,7 +134,9 @@ dc_status dc_distance_build(dc_agent *a, const dc_backup *b) {
     dc_backup_nodes nodes;
     dc_backup_rows(a, b, &nodes);
     dc_ref loss = losses(a, b, &nodes);
-    dc_agent_metric(a, "distance_mean", dc_mean(&a->graph, "distance_mean", nodes.prop >= 0 ? nodes.prop : nodes.parent));
+    dc_agent_metric(
+        a, "distance_mean",
+        dc_mean(&a->graph, "distance_mean", nodes.prop >= 0 ? nodes.prop : nodes.parent));
     dc_sampler_spec spec = b->rows;
     spec.seed = a->options.seed;
     spec.batch = a->options.batch;

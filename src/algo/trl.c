@@ -1,10 +1,11 @@
-// trl: transitive RL. An i.i.d. pair (i, j) of a trajectory, a random state k between, and the backup
+// trl: transitive RL. An i.i.d. pair (i, j) of a trajectory, a random state k between, and the
+// backup
 //
 //   d(i, j) -> dbar(i, k) + dbar(k, j)      with an upper expectile (kappa) of value
 //
-// in no particular order: in the worst case a distance of H hangs on a chain of length H. `trl` knows only
-// single steps; `trl-n` adds the n-step propagation
-// loss and knows all distances up to n. lambda weighs a pair by (1 + d)^-lambda.
+// in no particular order: in the worst case a distance of H hangs on a chain of length H. `trl`
+// knows only single steps; `trl-n` adds the n-step propagation loss and knows all distances up to
+// n. lambda weighs a pair by (1 + d)^-lambda.
 #include "algo/backup.h"
 
 typedef struct config {
@@ -14,28 +15,21 @@ typedef struct config {
 } config;
 
 #define KAPPA                                                                                      \
-    {"kappa",                                                                                      \
-     DC_REAL,                                                                                      \
-     offsetof(config, kappa),                                                                      \
-     "0.7",                                                                                        \
-     0.01,                                                                                         \
-     0.99,                                                                                         \
-     NULL,                                                                                         \
-     "expectile of the transitive loss; above 0.5 prefers shorter routes"}
+    {                                                                                              \
+        "kappa", DC_REAL, offsetof(config, kappa), "0.7", 0.01, 0.99, NULL,                        \
+            "expectile of the transitive loss; above 0.5 prefers shorter routes"                   \
+    }
 #define LAMBDA                                                                                     \
-    {"lambda",                                                                                     \
-     DC_REAL,                                                                                      \
-     offsetof(config, lambda),                                                                     \
-     "0",                                                                                          \
-     0,                                                                                            \
-     100,                                                                                          \
-     NULL,                                                                                         \
-     "weigh a pair by (1 + distance)^-lambda; 0 weighs all alike"}
+    {                                                                                              \
+        "lambda", DC_REAL, offsetof(config, lambda), "0", 0, 100, NULL,                            \
+            "weigh a pair by (1 + distance)^-lambda; 0 weighs all alike"                           \
+    }
 
 static const dc_option options[] = {KAPPA, LAMBDA, DC_CLIP_OPTION(config), {0}};
 
 static const dc_option options_n[] = {
-    {"n", DC_INT, offsetof(config, n), "64", 1, 1e6, NULL, "steps of a propagation target; distances up to n are exact"},
+    {"n", DC_INT, offsetof(config, n), "64", 1, 1e6, NULL,
+     "steps of a propagation target; distances up to n are exact"},
     KAPPA,
     LAMBDA,
     DC_CLIP_OPTION(config),
@@ -68,5 +62,7 @@ static dc_status build_n(dc_agent *agent, const void *ctx) {
     return dc_distance_build(agent, &b);
 }
 
-const dc_algo dc_algo_trl = {"trl", "transitive RL: random subgoals, upper expectile", options, sizeof(config), build};
-const dc_algo dc_algo_trl_n = {"trl-n", "transitive RL with n-step propagation", options_n, sizeof(config), build_n};
+const dc_algo dc_algo_trl = {"trl", "transitive RL: random subgoals, upper expectile", options,
+                             sizeof(config), build};
+const dc_algo dc_algo_trl_n = {"trl-n", "transitive RL with n-step propagation", options_n,
+                               sizeof(config), build_n};

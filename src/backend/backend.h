@@ -1,5 +1,5 @@
-// Backend: where graphs run. One table of functions a backend; cpu/ is the reference. A run owns one
-// dc_device (memory, threads), and hands ops a dc_exec: the graph with its slabs.
+// Backend: where graphs run. One table of functions a backend; cpu/ is the reference. A run owns
+// one dc_device (memory, threads), and hands ops a dc_exec: the graph with its slabs.
 #ifndef DC_BACKEND_H
 #define DC_BACKEND_H
 
@@ -24,8 +24,10 @@ typedef struct dc_exec {
     dc_real *temps; // (graph->temp_size): inputs, values, gradients
     const dc_slabs *slabs;
     dc_pool *pool; // Nullable
-    int *used;     // (graph->count) leading rows of each node in use this time; gather lowers an input's
-    double *times; // Nullable: (2, DC_OPS) seconds spent, forward and backward; benchmarks look there
+    int *
+        used; // (graph->count) leading rows of each node in use this time; gather lowers an input's
+    double
+        *times; // Nullable: (2, DC_OPS) seconds spent, forward and backward; benchmarks look there
 } dc_exec;
 
 typedef void dc_op_fn(const dc_exec *x, const dc_node *n);

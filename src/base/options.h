@@ -53,7 +53,8 @@ void dc_options_json(const dc_option *table, const void *config, dc_text *out);
 // Set every member of a JSON object; numbers, booleans, strings and arrays of numbers are accepted.
 // Errors: DC_BAD_INPUT, with what stood before the faulty member already set.
 dc_status dc_options_read(const dc_option *table, void *config, const dc_json *object);
-// Help: one line an option: name as a flag (--name N) or as a key (name=N), meaning, default, range or choices.
+// Help: one line an option: name as a flag (--name N) or as a key (name=N), meaning, default, range
+// or choices.
 void dc_options_help(const dc_option *table, bool flags, dc_text *out);
 
 // Nearest of `count` names to a misspelt word, or NULL if none is near.

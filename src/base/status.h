@@ -28,7 +28,7 @@ const char *dc_error(void);
 dc_status dc_fail_prefix(dc_status code, const char *prefix);
 
 #ifdef __clang_analyzer__ // tell it that these return the code, so never DC_OK
-#define dc_fail(code, ...) (dc_fail(code, __VA_ARGS__), (code))
+#define dc_fail(code, ...)           (dc_fail(code, __VA_ARGS__), (code))
 #define dc_fail_prefix(code, prefix) (dc_fail_prefix(code, prefix), (code))
 #endif
 

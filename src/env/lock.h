@@ -1,6 +1,7 @@
-// combination-lock: H states in a line, two actions. Each state has one answer action, drawn by the seed,
-// that leads one state on; the other leads back to state 0. States look like ceil(log2 H)-bit codes under a
-// seeded permutation, so their order cannot be read off. Distances forward are known: d(s, g) = g - s.
+// combination-lock: H states in a line, two actions. Each state has one answer action, drawn by the
+// seed, that leads one state on; the other leads back to state 0. States look like ceil(log2 H)-bit
+// codes under a seeded permutation, so their order cannot be read off. Distances forward are known:
+// d(s, g) = g - s.
 #ifndef DC_LOCK_H
 #define DC_LOCK_H
 
@@ -10,10 +11,10 @@
 #include <stdint.h>
 
 typedef struct dc_lock {
-    int horizon;  // states
-    int bits;     // of a code
-    int *code;    // (horizon) number whose bits are shown
-    int *answer;  // (horizon) 0 or 1
+    int horizon; // states
+    int bits;    // of a code
+    int *code;   // (horizon) number whose bits are shown
+    int *answer; // (horizon) 0 or 1
     int state;
 } dc_lock;
 

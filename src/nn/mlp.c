@@ -3,25 +3,28 @@
 
 #include <stdio.h>
 
-static int width(const dc_mlp *m, int layer) { // columns that leave layer number `layer`; -1: the input
+static int width(const dc_mlp *m,
+                 int layer) { // columns that leave layer number `layer`; -1: the input
     if (layer < 0) return m->in;
     return layer < m->hidden.count ? (int)m->hidden.v[layer] : m->out;
 }
 
-static int64_t declare(dc_params *params, const dc_mlp *m, int layer, const char *part, int rows, dc_init init,
-                       double gain, bool has_target) {
+static int64_t declare(dc_params *params, const dc_mlp *m, int layer, const char *part, int rows,
+                       dc_init init, double gain, bool has_target) {
     char name[64];
     snprintf(name, sizeof name, "%s/%d/%s", m->name, layer, part);
     return dc_params_add(params, name, m->e, rows, width(m, layer), init, gain, has_target)->offset;
 }
 
-void dc_mlp_declare(dc_mlp *m, dc_params *params, const char *name, int e, int in, const dc_int_list *hidden,
-                    int out, double out_gain, bool has_target) {
-    *m = (dc_mlp){.name = name, .e = e, .in = in, .out = out, .hidden = *hidden, .layers = hidden->count + 1};
+void dc_mlp_declare(dc_mlp *m, dc_params *params, const char *name, int e, int in,
+                    const dc_int_list *hidden, int out, double out_gain, bool has_target) {
+    *m = (dc_mlp){
+        .name = name, .e = e, .in = in, .out = out, .hidden = *hidden, .layers = hidden->count + 1};
     for (int i = 0; i < m->layers; i++) {
         bool last = i == m->layers - 1;
         double gain = last ? out_gain : 1;
-        m->layer[i].w = declare(params, m, i, "w", width(m, i - 1), DC_INIT_XAVIER, gain, has_target);
+        m->layer[i].w =
+            declare(params, m, i, "w", width(m, i - 1), DC_INIT_XAVIER, gain, has_target);
         m->layer[i].b = declare(params, m, i, "b", 1, DC_INIT_ZERO, 0, has_target);
         if (last) break;
         m->layer[i].scale = declare(params, m, i, "scale", 1, DC_INIT_ONE, 0, has_target);
@@ -29,8 +32,8 @@ void dc_mlp_declare(dc_mlp *m, dc_params *params, const char *name, int e, int i
     }
 }
 
-static dc_ref weight(dc_graph *g, const dc_mlp *m, int layer, const char *part, int rows, int64_t offset,
-                     dc_use use) {
+static dc_ref weight(dc_graph *g, const dc_mlp *m, int layer, const char *part, int rows,
+                     int64_t offset, dc_use use) {
     char name[80];
     snprintf(name, sizeof name, "%s%s/%d/%s", use == DC_EMA ? "target_" : "", m->name, layer, part);
     return dc_param(g, name, m->e, rows, width(m, layer), offset, use);

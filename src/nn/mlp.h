@@ -1,5 +1,5 @@
-// MLP: Dense -> GELU -> LayerNorm, repeated; the last Dense is plain. A network is declared once in the
-// parameter table and applied as often as needed, each call saying how it uses the weights.
+// MLP: Dense -> GELU -> LayerNorm, repeated; the last Dense is plain. A network is declared once in
+// the parameter table and applied as often as needed, each call saying how it uses the weights.
 #ifndef DC_MLP_H
 #define DC_MLP_H
 
@@ -19,8 +19,8 @@ typedef struct dc_mlp {
 } dc_mlp;
 
 // Declare the weights. out_gain scales the last layer's initial weights.
-void dc_mlp_declare(dc_mlp *mlp, dc_params *params, const char *name, int e, int in, const dc_int_list *hidden,
-                    int out, double out_gain, bool has_target);
+void dc_mlp_declare(dc_mlp *mlp, dc_params *params, const char *name, int e, int in,
+                    const dc_int_list *hidden, int out, double out_gain, bool has_target);
 // y (e, rows, out) of x (1, rows, in).
 dc_ref dc_mlp_apply(dc_graph *g, const dc_mlp *mlp, dc_ref x, dc_use use);
 

@@ -21,8 +21,8 @@ const dc_param_row *dc_params_add(dc_params *params, const char *name, int e, in
     return row;
 }
 
-// Xavier: uniform in +-gain sqrt(6 / (in + out)). Draws are addressed by (matrix, number), so adding a
-// network does not change the others.
+// Xavier: uniform in +-gain sqrt(6 / (in + out)). Draws are addressed by (matrix, number), so
+// adding a network does not change the others.
 static void fill(dc_real *p, const dc_param_row *row, int number, uint64_t seed) {
     int64_t count = (int64_t)row->e * row->rows * row->cols;
     double limit = row->gain * sqrt(6.0 / (row->rows + row->cols));
@@ -50,7 +50,8 @@ dc_status dc_params_alloc(dc_params *params, uint64_t seed) {
         *all[i] = slab(s->size);
         if (!*all[i]) {
             dc_params_free(params);
-            return dc_fail(DC_NO_MEMORY, "lower hidden", "no memory for %lld weights", (long long)s->size);
+            return dc_fail(DC_NO_MEMORY, "lower hidden", "no memory for %lld weights",
+                           (long long)s->size);
         }
     }
     for (int i = 0; i < params->count; i++)

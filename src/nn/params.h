@@ -1,6 +1,6 @@
 // Parameters: the table of a run's weight matrices and the slabs that hold them. All weights of all
-// networks lie in one slab, networks with a target first, so that Adam and EMA are one pass each and a
-// checkpoint is one write.
+// networks lie in one slab, networks with a target first, so that Adam and EMA are one pass each
+// and a checkpoint is one write.
 #ifndef DC_PARAMS_H
 #define DC_PARAMS_H
 
@@ -16,7 +16,7 @@ typedef struct dc_param_row {
     int e, rows, cols; // w (e, in, out); the others (e, 1, out)
     int64_t offset;    // in reals
     dc_init init;
-    double gain;       // of XAVIER
+    double gain; // of XAVIER
 } dc_param_row;
 
 enum { DC_PARAMS_MAX = 256 };

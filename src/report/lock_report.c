@@ -30,7 +30,9 @@ void dc_lock_result_json(const dc_lock_result *r, dc_text *out) {
     dc_json_quote(out, r->agent);
     dc_text_add(out, ", \"horizon\": %" PRId64 ", \"n\": ", r->horizon);
     dc_text_add(out, r->n < 0 ? "null" : "%" PRId64, r->n);
-    dc_text_add(out, ", \"steps\": %" PRId64 ", \"seed\": %" PRId64 ", \"batch\": %" PRId64 ", \"slots\": ", r->steps, r->seed, r->batch);
+    dc_text_add(
+        out, ", \"steps\": %" PRId64 ", \"seed\": %" PRId64 ", \"batch\": %" PRId64 ", \"slots\": ",
+        r->steps, r->seed, r->batch);
     dc_text_add(out, r->slots < 0 ? "null" : "%" PRId64, r->slots);
     dc_text_add(out, ", \"hidden\": [");
     for (int i = 0; i < r->hidden.count; i++)
@@ -45,7 +47,8 @@ void dc_lock_result_json(const dc_lock_result *r, dc_text *out) {
         dc_json_number(out, r->score.error[i]);
         dc_text_add(out, "}");
     }
-    dc_text_add(out, "], \"steps_per_second\": %.1f, \"seconds\": %.2f}", r->steps_per_second, r->seconds);
+    dc_text_add(out, "], \"steps_per_second\": %.1f, \"seconds\": %.2f}", r->steps_per_second,
+                r->seconds);
 }
 
 static bool get_number(const dc_json *object, const char *key, double *out) {
@@ -84,12 +87,17 @@ dc_status dc_lock_result_read(const dc_json *o, const char *what, dc_lock_result
     const dc_json *agent = dc_json_get(o, "agent");
     bool good = agent && agent->kind == DC_JSON_STRING && agent->text_length < sizeof r->agent;
     if (good) memcpy(r->agent, agent->text, agent->text_length);
-    good = good && get_int(o, "horizon", &r->horizon) && get_int(o, "n", &r->n) && get_int(o, "steps", &r->steps);
-    good = good && get_int(o, "seed", &r->seed) && get_int(o, "batch", &r->batch) && get_int(o, "slots", &r->slots);
+    good = good && get_int(o, "horizon", &r->horizon) && get_int(o, "n", &r->n) &&
+           get_int(o, "steps", &r->steps);
+    good = good && get_int(o, "seed", &r->seed) && get_int(o, "batch", &r->batch) &&
+           get_int(o, "slots", &r->slots);
     good = good && get_number(o, "accumulated_error", &r->score.accumulated_error);
-    good = good && get_number(o, "steps_per_second", &r->steps_per_second) && get_number(o, "seconds", &r->seconds);
+    good = good && get_number(o, "steps_per_second", &r->steps_per_second) &&
+           get_number(o, "seconds", &r->seconds);
     good = good && get_bins(o, &r->score) && get_hidden(o, &r->hidden);
-    if (!good) return dc_fail(DC_BAD_INPUT, "remove it to run this again", "%s is not a result of dcrl lock", what);
+    if (!good)
+        return dc_fail(DC_BAD_INPUT, "remove it to run this again",
+                       "%s is not a result of dcrl lock", what);
     return DC_OK;
 }
 
@@ -116,7 +124,8 @@ static groups group(const dc_lock_result *r, int count) {
 }
 
 // Mean and standard deviation over seeds of A(H) (bin < 0) or of the error in one bin.
-static spread over_seeds(const dc_lock_result *r, int count, const char *agent, int64_t horizon, int bin) {
+static spread over_seeds(const dc_lock_result *r, int count, const char *agent, int64_t horizon,
+                         int bin) {
     spread s = {0};
     double square = 0;
     for (int i = 0; i < count; i++) {
@@ -150,7 +159,8 @@ static double speed(const dc_lock_result *r, int count, const char *agent) {
 void dc_lock_table(const dc_lock_result *r, int count, dc_text *out) {
     groups g = group(r, count);
     int seeds = over_seeds(r, count, g.agents[0], g.horizons[0], -1).count;
-    dc_text_add(out, "mean |error| of distances of at least H/2, over %d seed%s\n\n%-28s", seeds, seeds == 1 ? "" : "s", "agent");
+    dc_text_add(out, "mean |error| of distances of at least H/2, over %d seed%s\n\n%-28s", seeds,
+                seeds == 1 ? "" : "s", "agent");
     for (int h = 0; h < g.horizon_count; h++) {
         char head[32];
         snprintf(head, sizeof head, "H = %" PRId64, g.horizons[h]);
@@ -162,7 +172,9 @@ void dc_lock_table(const dc_lock_result *r, int count, dc_text *out) {
         for (int h = 0; h < g.horizon_count; h++) {
             spread s = over_seeds(r, count, g.agents[a], g.horizons[h], -1);
             char cell[40] = "-";
-            if (s.count) snprintf(cell, sizeof cell, s.mean < 1e5 ? "%.2f +- %.2f" : "%.1e +- %.0e", s.mean, s.sd);
+            if (s.count)
+                snprintf(cell, sizeof cell, s.mean < 1e5 ? "%.2f +- %.2f" : "%.1e +- %.0e", s.mean,
+                         s.sd);
             dc_text_add(out, "  %18s", cell);
         }
         dc_text_add(out, "  %10.0f\n", speed(r, count, g.agents[a]));
@@ -174,13 +186,17 @@ void dc_lock_sentence(const dc_lock_result *r, int count, dc_text *out) {
     int64_t far = g.horizons[g.horizon_count - 1];
     int best = 0;
     for (int a = 1; a < g.agent_count; a++)
-        if (over_seeds(r, count, g.agents[a], far, -1).mean < over_seeds(r, count, g.agents[best], far, -1).mean) best = a;
+        if (over_seeds(r, count, g.agents[a], far, -1).mean <
+            over_seeds(r, count, g.agents[best], far, -1).mean)
+            best = a;
     double least = over_seeds(r, count, g.agents[best], far, -1).mean;
-    dc_text_add(out, "At H = %" PRId64 " the long-range error of %s is %.3g", far, g.agents[best], least);
+    dc_text_add(out, "At H = %" PRId64 " the long-range error of %s is %.3g", far, g.agents[best],
+                least);
     const char *join = ": ";
     for (int a = 0; a < g.agent_count; a++) {
         if (a == best) continue;
-        dc_text_add(out, "%s%.3g times lower than %s", join, over_seeds(r, count, g.agents[a], far, -1).mean / least, g.agents[a]);
+        dc_text_add(out, "%s%.3g times lower than %s", join,
+                    over_seeds(r, count, g.agents[a], far, -1).mean / least, g.agents[a]);
         join = ", ";
     }
     dc_text_add(out, ".\n");
@@ -216,7 +232,8 @@ dc_status dc_lock_plot(const dc_lock_result *r, int count, dc_text *out) {
     for (int a = 0; a < g.agent_count; a++) {
         line *up = &lines[2 * a], *across = &lines[2 * a + 1];
         for (int h = 0; h < g.horizon_count; h++)
-            point(up, h, (double)g.horizons[h], over_seeds(r, count, g.agents[a], g.horizons[h], -1));
+            point(up, h, (double)g.horizons[h],
+                  over_seeds(r, count, g.agents[a], g.horizons[h], -1));
         for (int b = 0; b < any->score.bins; b++)
             point(across, b, any->score.distance[b], over_seeds(r, count, g.agents[a], far, b));
         by_horizon[a] = series(g.agents[a], g.horizon_count, up);
@@ -225,7 +242,8 @@ dc_status dc_lock_plot(const dc_lock_result *r, int count, dc_text *out) {
     char title[64];
     snprintf(title, sizeof title, "error by distance, H = %" PRId64, far);
     dc_panel panels[2] = {
-        {"accumulated error A(H)", "horizon H", "mean |error| of distances >= H/2", true, true, by_horizon, g.agent_count},
+        {"accumulated error A(H)", "horizon H", "mean |error| of distances >= H/2", true, true,
+         by_horizon, g.agent_count},
         {title, "distance g - s", "mean |error|", false, true, by_distance, g.agent_count},
     };
     bool many = g.horizon_count > 1;

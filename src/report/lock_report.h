@@ -1,5 +1,5 @@
-// Results of combination-lock runs: as JSON (one object a run), as a table for people, as a plot, and in
-// one sentence.
+// Results of combination-lock runs: as JSON (one object a run), as a table for people, as a plot,
+// and in one sentence.
 #ifndef DC_LOCK_REPORT_H
 #define DC_LOCK_REPORT_H
 
@@ -9,7 +9,7 @@
 #include "rollout/lock_eval.h"
 
 typedef struct dc_lock_result {
-    char agent[DC_TEXT_MAX]; // as asked for: "dcrl:recursion=off"
+    char agent[DC_TEXT_MAX];                       // as asked for: "dcrl:recursion=off"
     int64_t horizon, n, steps, seed, batch, slots; // n and slots -1: the method has none
     dc_int_list hidden;
     double steps_per_second, seconds;

@@ -1,5 +1,6 @@
 // Line plots as self-contained SVG: one or more panels side by side, each with series, seed bands,
-// axes with round ticks and a legend. Numbers come from run folders; the picture goes to a file or page.
+// axes with round ticks and a legend. Numbers come from run folders; the picture goes to a file or
+// page.
 #ifndef DC_PLOT_H
 #define DC_PLOT_H
 
@@ -21,7 +22,8 @@ typedef struct dc_panel {
     int count;
 } dc_panel;
 
-// Append an <svg> element of `count` panels. Values that are not finite (or not positive on a log axis) leave a gap.
+// Append an <svg> element of `count` panels. Values that are not finite (or not positive on a log
+// axis) leave a gap.
 dc_status dc_plot_svg(dc_text *out, const dc_panel *panels, int count);
 
 #endif

@@ -1,5 +1,5 @@
-// Evaluation on the combination-lock, see lock_eval.h. All pairs of distance h are one stretch of rows
-// (s, s + h), asked in chunks.
+// Evaluation on the combination-lock, see lock_eval.h. All pairs of distance h are one stretch of
+// rows (s, s + h), asked in chunks.
 #include "rollout/lock_eval.h"
 
 #include <math.h>
@@ -26,7 +26,8 @@ static double error_at(dc_agent *agent, int64_t horizon, int64_t h, buffers *b) 
 
 // Middle of the distances whose bin (h - 1) bins / longest is number i.
 static double middle(int64_t i, int64_t bins, int64_t longest) {
-    int64_t from = (i * longest + bins - 1) / bins, to = ((i + 1) * longest + bins - 1) / bins; // of h - 1
+    int64_t from = (i * longest + bins - 1) / bins,
+            to = ((i + 1) * longest + bins - 1) / bins; // of h - 1
     return 1 + (double)(from + to - 1) / 2;
 }
 

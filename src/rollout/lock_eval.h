@@ -1,4 +1,5 @@
-// How well an agent knows a combination-lock: its distances against the true ones, over all pairs s < g.
+// How well an agent knows a combination-lock: its distances against the true ones, over all pairs s
+// < g.
 #ifndef DC_LOCK_EVAL_H
 #define DC_LOCK_EVAL_H
 
@@ -9,7 +10,8 @@ enum { DC_LOCK_BINS = 32 };
 typedef struct dc_lock_score {
     double accumulated_error; // A(H): mean |d - (g - s)| over pairs with g - s >= H / 2
     int bins;                 // DC_LOCK_BINS, or fewer for short locks
-    double distance[DC_LOCK_BINS], error[DC_LOCK_BINS]; // middle of each bin of g - s, mean error there
+    double distance[DC_LOCK_BINS],
+        error[DC_LOCK_BINS]; // middle of each bin of g - s, mean error there
 } dc_lock_score;
 
 // The agent's data set must be the lock's single trajectory.

@@ -1,5 +1,5 @@
-// Gather, see gather.h. Packs are laid out first; then each feed, a rectangle that no other touches, is one
-// block of work for the pool.
+// Gather, see gather.h. Packs are laid out first; then each feed, a rectangle that no other
+// touches, is one block of work for the pool.
 #include "sample/gather.h"
 
 typedef struct job {

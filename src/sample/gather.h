@@ -9,8 +9,8 @@
 
 enum { DC_FEEDS_MAX = 64, DC_PACKS_MAX = 4 };
 
-// A block whose rows are needed only where `steps` exceeds `known`: those rows are packed, one pack after
-// the other, behind the fixed rows of their input; `index` receives the row of each, or -1.
+// A block whose rows are needed only where `steps` exceeds `known`: those rows are packed, one pack
+// after the other, behind the fixed rows of their input; `index` receives the row of each, or -1.
 typedef struct dc_pack {
     dc_ref input, index;
     dc_stream steps;

@@ -1,6 +1,7 @@
-// Reverse mode, decided once: which nodes need a gradient, for which rows, and whether contributions
-// are written or added. Stacked batches make the rows matter: of [parent | propagation | first child]
-// only the first two thirds are trained, and no work is spent on the rest.
+// Reverse mode, decided once: which nodes need a gradient, for which rows, and whether
+// contributions are written or added. Stacked batches make the rows matter: of [parent |
+// propagation | first child] only the first two thirds are trained, and no work is spent on the
+// rest.
 #include "tensor/graph.h"
 
 // May gradient flow from node n to its input number i?
@@ -18,7 +19,8 @@ static bool flows(const dc_node *n, int i) {
     }
 }
 
-// Does output row r depend on row r alone of input i? Not for weights, nor where rows are summed up.
+// Does output row r depend on row r alone of input i? Not for weights, nor where rows are summed
+// up.
 static bool row_by_row(const dc_node *n, int i) {
     switch (n->op) {
     case DC_OP_linear:
@@ -81,8 +83,8 @@ static void mark_rows(dc_graph *g) {
     }
 }
 
-// Count contributions to each owner of memory. Exactly one, not through a view: it is written, else the
-// first consumer zeroes and all add.
+// Count contributions to each owner of memory. Exactly one, not through a view: it is written, else
+// the first consumer zeroes and all add.
 static void mark_sums(dc_graph *g) {
     for (dc_ref r = 0; r < g->count; r++) {
         g->nodes[r].grad_sum = false;

@@ -75,23 +75,29 @@ static bool same(const dc_node *x, const dc_node *y) {
 }
 
 dc_ref dc_input(dc_graph *g, const char *name, int rows, int cols) {
-    return push(g, (dc_node){.op = DC_OP_INPUT, .e = 1, .rows = rows, .cols = cols, .keep = true}, name);
+    return push(g, (dc_node){.op = DC_OP_INPUT, .e = 1, .rows = rows, .cols = cols, .keep = true},
+                name);
 }
 
-dc_ref dc_param(dc_graph *g, const char *name, int e, int rows, int cols, int64_t offset, dc_use use) {
+dc_ref dc_param(dc_graph *g, const char *name, int e, int rows, int cols, int64_t offset,
+                dc_use use) {
     // The same matrix under the same use is one node, so that its gradient has one place.
     for (dc_ref i = 0; i < g->count; i++) {
         const dc_node *n = &g->nodes[i];
         if (n->op == DC_OP_PARAM && n->offset == offset && n->use == use) return i;
     }
-    return push(g, (dc_node){.op = DC_OP_PARAM, .e = e, .rows = rows, .cols = cols, .offset = offset, .use = use},
-                name);
+    return push(
+        g,
+        (dc_node){
+            .op = DC_OP_PARAM, .e = e, .rows = rows, .cols = cols, .offset = offset, .use = use},
+        name);
 }
 
 dc_ref dc_rows(dc_graph *g, dc_ref x, int row0, int rows) {
     const dc_node *n = at(g, x);
     DC_CHECK(row0 >= 0 && rows > 0 && row0 + rows <= n->rows);
-    dc_node view = {.op = DC_OP_ROWS, .in_count = 1, .in = {x}, .e = n->e, .rows = rows, .cols = n->cols};
+    dc_node view = {
+        .op = DC_OP_ROWS, .in_count = 1, .in = {x}, .e = n->e, .rows = rows, .cols = n->cols};
     view.base = n->base;
     view.row0 = n->row0 + row0;
     return push(g, view, n->name);
@@ -99,7 +105,8 @@ dc_ref dc_rows(dc_graph *g, dc_ref x, int row0, int rows) {
 
 dc_ref dc_stop(dc_graph *g, dc_ref x) {
     const dc_node *n = at(g, x);
-    dc_node view = {.op = DC_OP_STOP, .in_count = 1, .in = {x}, .e = n->e, .rows = n->rows, .cols = n->cols};
+    dc_node view = {
+        .op = DC_OP_STOP, .in_count = 1, .in = {x}, .e = n->e, .rows = n->rows, .cols = n->cols};
     view.base = n->base;
     view.row0 = n->row0;
     return push(g, view, n->name);
@@ -142,7 +149,8 @@ static void shape(const dc_graph *g, dc_node *n) {
     }
 }
 
-dc_ref dc_apply(dc_graph *g, dc_op op, const char *name, const dc_ref *in, int count, double a, double b) {
+dc_ref dc_apply(dc_graph *g, dc_op op, const char *name, const dc_ref *in, int count, double a,
+                double b) {
     DC_CHECK(op >= DC_FIRST_COMPUTED && op < DC_OPS);
     DC_CHECK(count >= table[op].least && count <= table[op].most);
     dc_node n = {.op = op, .in_count = count, .a = a, .b = b};
@@ -188,7 +196,8 @@ dc_ref dc_decay(dc_graph *g, dc_ref x, double lambda) {
     return dc_apply(g, DC_OP_decay, "decay", &x, 1, lambda, 0);
 }
 
-dc_ref dc_expectile(dc_graph *g, const char *name, dc_ref p, dc_ref t, dc_ref weight, double below) {
+dc_ref dc_expectile(dc_graph *g, const char *name, dc_ref p, dc_ref t, dc_ref weight,
+                    double below) {
     dc_ref in[3] = {p, t, weight};
     return dc_apply(g, DC_OP_expectile, name, in, weight < 0 ? 2 : 3, below, 0);
 }

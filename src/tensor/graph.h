@@ -4,7 +4,8 @@
 //
 // Where a node's numbers lie:
 //   input   written by gather before each run
-//   param   a matrix of the run's parameter slab: live (gradient), stopped (same weights, no gradient)
+//   param   a matrix of the run's parameter slab: live (gradient), stopped (same weights, no
+//   gradient)
 //           or ema (target weights)
 //   temp    computed; memory is shared with others whose lifetimes do not overlap
 //   view    some rows of another node, at no cost
@@ -62,7 +63,7 @@ typedef struct dc_graph {
     dc_arena arena;
     dc_node *nodes;
     int count, room;
-    dc_ref loss;       // -1: forward only
+    dc_ref loss;        // -1: forward only
     int64_t input_size; // reals of the slab that inputs and temps share; inputs come first
     int64_t temp_size;
     bool finished;
@@ -74,7 +75,8 @@ void dc_graph_fini(dc_graph *graph);
 
 // Description. Names are copied.
 dc_ref dc_input(dc_graph *g, const char *name, int rows, int cols);
-dc_ref dc_param(dc_graph *g, const char *name, int e, int rows, int cols, int64_t offset, dc_use use);
+dc_ref dc_param(dc_graph *g, const char *name, int e, int rows, int cols, int64_t offset,
+                dc_use use);
 dc_ref dc_rows(dc_graph *g, dc_ref x, int row0, int rows);
 dc_ref dc_stop(dc_graph *g, dc_ref x);
 dc_ref dc_linear(dc_graph *g, const char *name, dc_ref x, dc_ref w, dc_ref b);
@@ -90,7 +92,8 @@ dc_ref dc_decay(dc_graph *g, dc_ref x, double lambda);
 dc_ref dc_expectile(dc_graph *g, const char *name, dc_ref p, dc_ref t, dc_ref weight, double below);
 dc_ref dc_mean(dc_graph *g, const char *name, dc_ref x);
 // Any op by its number, for tests that walk the list.
-dc_ref dc_apply(dc_graph *g, dc_op op, const char *name, const dc_ref *in, int count, double a, double b);
+dc_ref dc_apply(dc_graph *g, dc_op op, const char *name, const dc_ref *in, int count, double a,
+                double b);
 
 // Keep a value readable after a run.
 void dc_keep(dc_graph *g, dc_ref x);

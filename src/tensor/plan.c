@@ -1,5 +1,6 @@
-// Memory plan: every temporary gets an offset in one slab; two may share bytes when their lifetimes do
-// not meet. Time runs 0 ... count-1 forward and count ... 2 count - 1 backward (node r at 2 count - 1 - r).
+// Memory plan: every temporary gets an offset in one slab; two may share bytes when their lifetimes
+// do not meet. Time runs 0 ... count-1 forward and count ... 2 count - 1 backward (node r at 2
+// count - 1 - r).
 #include "tensor/graph.h"
 
 #include <stdlib.h>
@@ -52,11 +53,14 @@ static int collect(dc_graph *g, item *items) {
         int64_t cells = (int64_t)n->e * n->rows * n->cols;
         items[count++] = (item){cells, &n->offset, r, last_read(g, r)};
         int back = backward_time(g, r);
-        if (dc_op_aux(g, n)) items[count++] = (item){dc_op_aux(g, n), &n->aux_offset, r, trained(n) ? back : r};
+        if (dc_op_aux(g, n))
+            items[count++] = (item){dc_op_aux(g, n), &n->aux_offset, r, trained(n) ? back : r};
         if (!trained(n)) continue;
         int from = r == g->loss ? g->count : backward_time(g, n->grad_first);
-        items[count++] = (item){(int64_t)n->e * (n->hi - n->lo) * n->cols, &n->grad_offset, from, back};
-        if (dc_op_scratch(g, n)) items[count++] = (item){dc_op_scratch(g, n), &n->scratch_offset, back, back};
+        items[count++] =
+            (item){(int64_t)n->e * (n->hi - n->lo) * n->cols, &n->grad_offset, from, back};
+        if (dc_op_scratch(g, n))
+            items[count++] = (item){dc_op_scratch(g, n), &n->scratch_offset, back, back};
     }
     return count;
 }

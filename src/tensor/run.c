@@ -18,10 +18,12 @@ dc_view dc_value(const dc_exec *x, dc_ref r) {
 
 dc_view dc_gradient(const dc_exec *x, dc_ref r) {
     const dc_node *n = &x->graph->nodes[r], *owner = &x->graph->nodes[n->base];
-    dc_real *p = owner->op == DC_OP_PARAM ? x->slabs->grad + owner->offset : x->temps + owner->grad_offset;
+    dc_real *p =
+        owner->op == DC_OP_PARAM ? x->slabs->grad + owner->offset : x->temps + owner->grad_offset;
     int64_t step = (int64_t)(owner->hi - owner->lo) * owner->cols;
     int first = n->row0 + n->lo - owner->lo; // row n->lo of the view, within the owner's gradient
-    return (dc_view){p + (int64_t)first * n->cols, n->e, n->hi - n->lo, n->cols, owner->e == 1 ? 0 : step};
+    return (dc_view){p + (int64_t)first * n->cols, n->e, n->hi - n->lo, n->cols,
+                     owner->e == 1 ? 0 : step};
 }
 
 dc_view dc_view_rows(dc_view v, int lo, int hi) {
@@ -54,7 +56,8 @@ dc_status dc_exec_init(dc_exec *x, const dc_graph *graph, const dc_slabs *slabs,
     size_t bytes = ((size_t)graph->temp_size * sizeof(dc_real) + 63) / 64 * 64 + 64;
     x->temps = aligned_alloc(64, bytes);
     if (!x->temps)
-        return dc_fail(DC_NO_MEMORY, "lower batch or hidden", "no memory for a graph of %zu bytes", bytes);
+        return dc_fail(DC_NO_MEMORY, "lower batch or hidden", "no memory for a graph of %zu bytes",
+                       bytes);
     memset(x->temps, 0, bytes);
     x->used = calloc((size_t)graph->count + 1, sizeof *x->used);
     if (!x->used) {
@@ -97,7 +100,8 @@ static double now(void) {
 
 // Layers use as many rows as what they are applied to.
 static void pass_used(const dc_exec *x, const dc_node *n) {
-    if (n->op == DC_OP_linear || n->op == DC_OP_gelu_layernorm) x->used[dc_self(x, n)] = x->used[n->in[0]];
+    if (n->op == DC_OP_linear || n->op == DC_OP_gelu_layernorm)
+        x->used[dc_self(x, n)] = x->used[n->in[0]];
 }
 
 static void call(const dc_exec *x, const dc_backend *backend, const dc_node *n, bool back) {

@@ -1,6 +1,6 @@
-// Every op of ops.def against finite differences, in double: each input in turn is a live parameter, and
-// the loss is the mean of the op's output times fixed random weights. The test walks the list and fails
-// on an op without a case. DCRL_TOL=0 prints the true residuals.
+// Every op of ops.def against finite differences, in double: each input in turn is a live
+// parameter, and the loss is the mean of the op's output times fixed random weights. The test walks
+// the list and fails on an op without a case. DCRL_TOL=0 prints the true residuals.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,8 +26,10 @@ typedef struct op_case {
 
 static const op_case cases[] = {
     {DC_OP_linear, 3, {{2, 5, 4}, {2, 4, 3}, {2, 1, 3}}, 0, 0, 7, -1, 1},
-    {DC_OP_linear, 3, {{1, 300, 6}, {1, 6, 1}, {1, 1, 1}}, 0, 0, 7, -1, 1},     // one output, two blocks
-    {DC_OP_linear, 3, {{1, 300, 130}, {1, 130, 3}, {1, 1, 3}}, 0, 0, 7, -1, 1}, // two blocks each way
+    {DC_OP_linear, 3, {{1, 300, 6}, {1, 6, 1}, {1, 1, 1}}, 0, 0, 7, -1, 1},     // one output, two
+                                                                                // blocks
+    {DC_OP_linear, 3, {{1, 300, 130}, {1, 130, 3}, {1, 1, 3}}, 0, 0, 7, -1, 1}, // two blocks each
+                                                                                // way
     {DC_OP_gelu_layernorm, 3, {{2, 5, 7}, {2, 1, 7}, {2, 1, 7}}, 0, 0, 7, -2, 2},
     {DC_OP_gelu_layernorm, 3, {{1, 300, 16}, {1, 1, 16}, {1, 1, 16}}, 0, 0, 7, -3, 3},
     {DC_OP_add, 2, {{2, 5, 3}, {2, 5, 3}}, 0, 0, 3, -1, 1},
@@ -63,12 +65,15 @@ static void build(bench *t, const op_case *c) {
         char name[8];
         snprintf(name, sizeof name, "x%d", i);
         const int *s = c->shape[i];
-        const dc_param_row *row = dc_params_add(&t->params, name, s[0], s[1], s[2], DC_INIT_ZERO, 0, true);
-        in[i] = dc_param(&t->graph, name, s[0], s[1], s[2], row->offset, c->trained >> i & 1 ? DC_LIVE : DC_STOPPED);
+        const dc_param_row *row =
+            dc_params_add(&t->params, name, s[0], s[1], s[2], DC_INIT_ZERO, 0, true);
+        in[i] = dc_param(&t->graph, name, s[0], s[1], s[2], row->offset,
+                         c->trained >> i & 1 ? DC_LIVE : DC_STOPPED);
     }
     dc_ref y = dc_apply(&t->graph, c->op, "op", in, c->count, c->a, c->b);
     const dc_node *n = &t->graph.nodes[y];
-    const dc_param_row *row = dc_params_add(&t->params, "w", n->e, n->rows, n->cols, DC_INIT_ZERO, 0, true);
+    const dc_param_row *row =
+        dc_params_add(&t->params, "w", n->e, n->rows, n->cols, DC_INIT_ZERO, 0, true);
     dc_ref w = dc_param(&t->graph, "w", n->e, n->rows, n->cols, row->offset, DC_STOPPED);
     dc_ref loss = dc_mean(&t->graph, "loss", dc_mul(&t->graph, y, w));
     assert_int_equal(dc_graph_finish(&t->graph, loss), DC_OK);
@@ -112,7 +117,8 @@ static void check_case(const op_case *c, double tolerance) {
             if (error > worst) worst = error;
         }
     }
-    if (tolerance == 0 || worst > tolerance) printf("%-16s worst |gradient - difference| %.2e\n", dc_op_name(c->op), worst);
+    if (tolerance == 0 || worst > tolerance)
+        printf("%-16s worst |gradient - difference| %.2e\n", dc_op_name(c->op), worst);
     if (tolerance > 0) assert_true(worst <= tolerance);
     drop(&t);
 }

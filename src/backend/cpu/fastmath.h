@@ -8,8 +8,9 @@
 #include <stdint.h>
 #include <string.h>
 
-// exp(x). In float: x = k ln 2 + r with |r| <= ln 2 / 2, a polynomial of degree 6 in r, then k goes into
-// the exponent's bits; 1.1 ulp at worst on [-87, 88], flat outside. In double: the library's own.
+// exp(x). In float: x = k ln 2 + r with |r| <= ln 2 / 2, a polynomial of degree 6 in r, then k goes
+// into the exponent's bits; 1.1 ulp at worst on [-87, 88], flat outside. In double: the library's
+// own.
 static inline dc_real dc_exp(dc_real x) {
 #ifdef DC_DOUBLE
     return exp(x);

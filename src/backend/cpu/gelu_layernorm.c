@@ -1,5 +1,6 @@
-// gelu_layernorm: h = gelu(x), y = (h - mean) / sqrt(var + 1e-6) * scale + bias over each row. Forward
-// leaves mean and 1/std of every row; backward computes h again, which is cheaper than storing it.
+// gelu_layernorm: h = gelu(x), y = (h - mean) / sqrt(var + 1e-6) * scale + bias over each row.
+// Forward leaves mean and 1/std of every row; backward computes h again, which is cheaper than
+// storing it.
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/fastmath.h"
 
@@ -20,8 +21,8 @@ static int least(int a, int b) {
     return a < b ? a : b;
 }
 
-static void fwd_row(const dc_real *x, const dc_real *scale, const dc_real *bias, dc_real *y, dc_real *stats,
-                    int cols) {
+static void fwd_row(const dc_real *x, const dc_real *scale, const dc_real *bias, dc_real *y,
+                    dc_real *stats, int cols) {
     dc_real sum = 0, square = 0;
 #pragma omp simd reduction(+ : sum)
     for (int c = 0; c < cols; c++) {
@@ -54,7 +55,8 @@ static void fwd_block(void *ctx, int block) {
 }
 
 void dc_cpu_gelu_layernorm_fwd(const dc_exec *x, const dc_node *n) {
-    job j = {.x = dc_value(x, n->in[0]), .scale = dc_value(x, n->in[1]), .bias = dc_value(x, n->in[2])};
+    job j = {
+        .x = dc_value(x, n->in[0]), .scale = dc_value(x, n->in[1]), .bias = dc_value(x, n->in[2])};
     j.y = dc_value(x, dc_self(x, n));
     j.x.rows = x->used[dc_self(x, n)];
     j.stats = x->temps + n->aux_offset;
@@ -63,7 +65,8 @@ void dc_cpu_gelu_layernorm_fwd(const dc_exec *x, const dc_node *n) {
     dc_pool_run(x->pool, fwd_block, &j, n->e * j.blocks);
 }
 
-// With z = (h - mean) / std and q = dy * scale: dh = (q - mean(q) - z mean(q z)) / std, dx = dh gelu'(x).
+// With z = (h - mean) / std and q = dy * scale: dh = (q - mean(q) - z mean(q z)) / std, dx = dh
+// gelu'(x).
 static void bwd_row(const job *j, const dc_real *x, const dc_real *dy, const dc_real *scale,
                     const dc_real *stats, dc_real *sums, dc_real *dx) {
     int cols = j->x.cols;
@@ -73,7 +76,8 @@ static void bwd_row(const job *j, const dc_real *x, const dc_real *dy, const dc_
     for (int c = 0; c < cols; c++) {
         dc_real u2 = (dc_real)1.5957691216057308 * x[c] * (1 + (dc_real)0.044715 * x[c] * x[c]);
         dc_real s = 1 / (1 + dc_exp(-u2)), h = x[c] * s;
-        slope[c] = s + h * (1 - s) * (dc_real)1.5957691216057308 * (1 + (dc_real)0.134145 * x[c] * x[c]);
+        slope[c] =
+            s + h * (1 - s) * (dc_real)1.5957691216057308 * (1 + (dc_real)0.134145 * x[c] * x[c]);
         z[c] = (h - mean) * inv;
         sum_scale[c] += dy[c] * z[c];
         sum_bias[c] += dy[c];

@@ -18,7 +18,8 @@ static int least(int a, int b) {
 }
 
 // Last layers have one output: a matrix product would spend its time on packing.
-static void column_fwd(const dc_real *x, const dc_real *w, dc_real bias, dc_real *y, int rows, int in) {
+static void column_fwd(const dc_real *x, const dc_real *w, dc_real bias, dc_real *y, int rows,
+                       int in) {
     for (int r = 0; r < rows; r++) {
         dc_real sum = 0;
         const dc_real *row = x + (int64_t)r * in;

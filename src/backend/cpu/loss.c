@@ -18,7 +18,8 @@ void dc_cpu_expectile_fwd(const dc_exec *x, const dc_node *n) {
             dc_real wi = n->in_count > 2 ? w.p[e * w.step + i] : 1;
             sum += (double)(wi * side(pi, ti, n->a) * d * d);
         }
-    // Twice the sides' weights, so that the symmetric case (one half each) is the plain squared error.
+    // Twice the sides' weights, so that the symmetric case (one half each) is the plain squared
+    // error.
     *dc_value(x, dc_self(x, n)).p = (dc_real)(2 * sum / (double)(p.e * count));
 }
 

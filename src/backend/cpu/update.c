@@ -1,12 +1,13 @@
-// One pass over the parameter slabs: EMA from the weights before the step, then Adam. Split into fixed
-// blocks; the norm's partial sums are added in order.
+// One pass over the parameter slabs: EMA from the weights before the step, then Adam. Split into
+// fixed blocks; the norm's partial sums are added in order.
 #include "backend/cpu/cpu.h"
 
 #include <math.h>
 
 enum { SLAB_BLOCK = 1 << 15, BLOCKS_MAX = 1 << 13 };
 
-// Blocks of the slab, and the size of each: large slabs get larger blocks, not more than BLOCKS_MAX.
+// Blocks of the slab, and the size of each: large slabs get larger blocks, not more than
+// BLOCKS_MAX.
 static int64_t block_size(int64_t size) {
     int64_t least = (size + BLOCKS_MAX - 1) / BLOCKS_MAX;
     return least > SLAB_BLOCK ? least : SLAB_BLOCK;
@@ -41,8 +42,10 @@ double dc_cpu_grad_norm2(const dc_slabs *slabs, dc_pool *pool) {
 typedef struct update_job {
     const dc_slabs *s;
     int64_t block;
-    dc_real tau, rate, beta1, beta2, eps, inv_c2; // rate = lr / (1 - beta1^t), inv_c2 = 1 / (1 - beta2^t)
-    dc_real rest_tau, rest1, rest2; // 1 - tau, 1 - beta1, 1 - beta2: of 0.999f only 5 digits would be left
+    dc_real tau, rate, beta1, beta2, eps,
+        inv_c2; // rate = lr / (1 - beta1^t), inv_c2 = 1 / (1 - beta2^t)
+    dc_real rest_tau, rest1,
+        rest2; // 1 - tau, 1 - beta1, 1 - beta2: of 0.999f only 5 digits would be left
 } update_job;
 
 static void update_block(void *ctx, int block) {
@@ -69,8 +72,16 @@ static void update_block(void *ctx, int block) {
 
 void dc_cpu_update(const dc_slabs *slabs, const dc_adam *adam, dc_pool *pool) {
     double t = (double)adam->step, c1 = 1 - pow(adam->beta1, t), c2 = 1 - pow(adam->beta2, t);
-    update_job j = {slabs, block_size(slabs->size), (dc_real)adam->tau, (dc_real)(adam->lr / c1),
-                    (dc_real)adam->beta1, (dc_real)adam->beta2, (dc_real)adam->eps, (dc_real)(1 / c2),
-                    (dc_real)(1 - adam->tau), (dc_real)(1 - adam->beta1), (dc_real)(1 - adam->beta2)};
+    update_job j = {slabs,
+                    block_size(slabs->size),
+                    (dc_real)adam->tau,
+                    (dc_real)(adam->lr / c1),
+                    (dc_real)adam->beta1,
+                    (dc_real)adam->beta2,
+                    (dc_real)adam->eps,
+                    (dc_real)(1 / c2),
+                    (dc_real)(1 - adam->tau),
+                    (dc_real)(1 - adam->beta1),
+                    (dc_real)(1 - adam->beta2)};
     dc_pool_run(pool, update_block, &j, (int)((slabs->size + j.block - 1) / j.block));
 }
