@@ -246,7 +246,7 @@ static void print_losses(const dc_agent *agent, const float *losses, bool json) 
 static dc_status evaluate(dc_agent *agent, const dc_run *run, const flags *f, bool json) {
     const dc_slabs *slabs = &agent->params.slabs;
     size_t most = (size_t)agent->params.count * 3 + DC_METRICS_MAX;
-    float losses[DC_METRICS_MAX];
+    float losses[DC_METRICS_MAX] = {0};
     output o = {calloc(most, sizeof *o.tensors), calloc(most, sizeof *o.names), losses, 0,
                 malloc((size_t)slabs->size * sizeof(dc_real))};
     dc_status status = o.tensors && o.names && o.grad
