@@ -297,20 +297,27 @@ def test_no_output():
         assert digests(scratch.at("full")) == digests(scratch.at("closed")) == digests(scratch.at("open"))
 
 
+def call_closed(*words):
+    return subprocess.run(["sh", "-c", '"$@" <&- >&- 2>&-', "sh", *words_of(words)]).returncode
+
+
 def test_no_streams():
     """With every stream closed, messages must not end in the run's files."""
     with Scratch("errors") as scratch:
         good(*LOCK, "--out", scratch.at("open"))
-        words = words_of([*LOCK, "--out", scratch.at("closed")])
-        subprocess.run(["sh", "-c", '"$@" <&- >&- 2>&-', "sh", *words])
-        assert digests(scratch.at("closed")) == digests(scratch.at("open"))
-        for name in "config.json", "DONE":
-            with open(scratch.at("closed", name)) as one, open(scratch.at("open", name)) as two:
-                assert one.read() == two.read()
-        for path in [scratch.at("closed", name) for name in os.listdir(scratch.at("closed"))]:
-            with open(path, "rb") as file:
-                assert b"dcrl: " not in file.read(), path
-        assert not subprocess.run(["sh", "-c", '"$@" <&- >&- 2>&-', "sh", DCRL, "list", "agents"]).returncode == 0
+        run = scratch.at("closed")
+        call_closed(*LOCK, "--save-every", 7, "--out", run)
+        assert digests(run) == digests(scratch.at("open"))
+        # Going on from a damaged checkpoint: a warning, and a line that tells the step.
+        os.remove(os.path.join(run, "DONE"))
+        os.truncate(checkpoints(run)[-1], 100)
+        call_closed("train", "--resume", run)
+        assert digests(run) == digests(scratch.at("open"))
+        for name in os.listdir(run):
+            with open(os.path.join(run, name), "rb") as file:
+                text = file.read()
+            assert b"dcrl: " not in text and b" goes on " not in text and b"trained " not in text, name
+        assert call_closed("list", "agents") == 1
 
 
 if __name__ == "__main__":

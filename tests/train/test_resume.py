@@ -140,11 +140,14 @@ def test_finished():
 def test_one_process_a_folder():
     with Scratch("resume") as scratch:
         folder = scratch.at("run")
-        process = spawn(*flags(10_000_000), "--out", folder)
-        while not os.path.exists(os.path.join(folder, "timing.csv")):
-            time.sleep(0.01)
-        bad(1, [folder, "another process"], "train", "--resume", folder)
-        assert stop(process, 0, 0) is not None
+        process = spawn(*flags(300_000), "--out", folder)
+        try:
+            while not os.path.exists(os.path.join(folder, "timing.csv")):
+                time.sleep(0.01)
+            bad(1, [folder, "another process"], "train", "--resume", folder)
+            assert stop(process, 0, 0) is not None
+        finally:
+            process.kill()
 
 
 if __name__ == "__main__":
