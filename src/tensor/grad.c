@@ -9,7 +9,12 @@ static bool flows(const dc_node *n, int i) {
     switch (n->op) {
     case DC_OP_STOP:
     case DC_OP_unpack:
+    case DC_OP_power:
         return false;
+    case DC_OP_bce:
+        return i == 0;
+    case DC_OP_splice:
+        return i == 1;
     case DC_OP_within:
         return i == 2;
     case DC_OP_expectile:
@@ -27,6 +32,9 @@ static bool row_by_row(const dc_node *n, int i) {
     case DC_OP_gelu_layernorm:
         return i == 0;
     case DC_OP_expectile:
+    case DC_OP_bce:
+    case DC_OP_square:
+    case DC_OP_relative_mean:
     case DC_OP_mean:
         return false;
     default:

@@ -141,6 +141,18 @@ static void shape(const dc_graph *g, dc_node *n) {
         DC_CHECK(same(x, y) && (!z || same(x, z)));
         n->e = n->rows = n->cols = 1;
         break;
+    case DC_OP_splice:
+        DC_CHECK(x->e == 1 && y->e == 1 && y->rows == x->rows && n->a >= 0 && n->a + y->cols <= x->cols);
+        break;
+    case DC_OP_ensemble_min:
+        n->e = 1;
+        break;
+    case DC_OP_bce:
+    case DC_OP_square:
+        DC_CHECK(same(x, y));
+        n->e = n->rows = n->cols = 1;
+        break;
+    case DC_OP_relative_mean:
     case DC_OP_mean:
         n->e = n->rows = n->cols = 1;
         break;
@@ -204,6 +216,34 @@ dc_ref dc_expectile(dc_graph *g, const char *name, dc_ref p, dc_ref t, dc_ref we
 
 dc_ref dc_mean(dc_graph *g, const char *name, dc_ref x) {
     return dc_apply(g, DC_OP_mean, name, &x, 1, 0, 0);
+}
+
+dc_ref dc_sigmoid(dc_graph *g, dc_ref x) {
+    return dc_apply(g, DC_OP_sigmoid, "sigmoid", &x, 1, 0, 0);
+}
+
+dc_ref dc_power(dc_graph *g, dc_ref x, double base) {
+    return dc_apply(g, DC_OP_power, "power", &x, 1, base, 0);
+}
+
+dc_ref dc_bce(dc_graph *g, const char *name, dc_ref logit, dc_ref t, double above, double scale) {
+    return dc_apply(g, DC_OP_bce, name, (dc_ref[]){logit, t}, 2, above, scale);
+}
+
+dc_ref dc_ensemble_min(dc_graph *g, dc_ref x) {
+    return dc_apply(g, DC_OP_ensemble_min, "ensemble_min", &x, 1, 0, 0);
+}
+
+dc_ref dc_splice(dc_graph *g, const char *name, dc_ref x, dc_ref y, int column) {
+    return dc_apply(g, DC_OP_splice, name, (dc_ref[]){x, y}, 2, column, 0);
+}
+
+dc_ref dc_square(dc_graph *g, const char *name, dc_ref x, dc_ref y, double scale) {
+    return dc_apply(g, DC_OP_square, name, (dc_ref[]){x, y}, 2, scale, 0);
+}
+
+dc_ref dc_relative_mean(dc_graph *g, const char *name, dc_ref x) {
+    return dc_apply(g, DC_OP_relative_mean, name, &x, 1, 0, 0);
 }
 
 void dc_keep(dc_graph *g, dc_ref x) {

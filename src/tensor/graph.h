@@ -91,6 +91,13 @@ dc_ref dc_decay(dc_graph *g, dc_ref x, double lambda);
 // weight -1: none. `below` weighs rows whose prediction is below the target, 1 - below the others.
 dc_ref dc_expectile(dc_graph *g, const char *name, dc_ref p, dc_ref t, dc_ref weight, double below);
 dc_ref dc_mean(dc_graph *g, const char *name, dc_ref x);
+dc_ref dc_sigmoid(dc_graph *g, dc_ref x);
+dc_ref dc_power(dc_graph *g, dc_ref x, double base);
+dc_ref dc_bce(dc_graph *g, const char *name, dc_ref logit, dc_ref t, double above, double scale);
+dc_ref dc_ensemble_min(dc_graph *g, dc_ref x);
+dc_ref dc_splice(dc_graph *g, const char *name, dc_ref x, dc_ref y, int column);
+dc_ref dc_square(dc_graph *g, const char *name, dc_ref x, dc_ref y, double scale);
+dc_ref dc_relative_mean(dc_graph *g, const char *name, dc_ref x);
 // Any op by its number, for tests that walk the list.
 dc_ref dc_apply(dc_graph *g, dc_op op, const char *name, const dc_ref *in, int count, double a,
                 double b);

@@ -41,6 +41,14 @@ static const op_case cases[] = {
     {DC_OP_decay, 1, {{1, 40, 1}}, 0.7, 0, 1, -1, 3},
     {DC_OP_expectile, 2, {{2, 40, 1}, {2, 40, 1}}, 0.3, 0, 3, -1, 1},
     {DC_OP_expectile, 3, {{2, 40, 1}, {2, 40, 1}, {2, 40, 1}}, 0.7, 0, 3, 0.1, 1},
+    {DC_OP_sigmoid, 1, {{2, 9, 3}}, 0, 0, 1, -4, 4},
+    {DC_OP_power, 1, {{1, 9, 1}}, 0.99, 0, 0, 0, 9},
+    {DC_OP_bce, 2, {{2, 40, 1}, {2, 40, 1}}, 0.7, 2, 1, 0.01, 0.99},
+    {DC_OP_ensemble_min, 1, {{3, 9, 2}}, 0, 0, 1, -1, 1},
+    {DC_OP_splice, 2, {{1, 9, 5}, {1, 9, 2}}, 2, 0, 2, -1, 1},
+    {DC_OP_square, 2, {{1, 9, 4}, {1, 9, 4}}, 1.5, 0, 3, -1, 1},
+    {DC_OP_linear, 3, {{1, 300, 6}, {2, 6, 3}, {2, 1, 3}}, 0, 0, 7, -1, 1}, // an input that members share
+    {DC_OP_relative_mean, 1, {{2, 9, 3}}, 0, 0, 0, -1, 1}, // its own test below
     {DC_OP_mean, 1, {{2, 9, 3}}, 0, 0, 1, -1, 1},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
@@ -131,6 +139,26 @@ static void test_gradients(void **state) {
         check_case(&cases[i], tolerance);
 }
 
+// relative_mean divides by a number that its gradient takes as constant: compare with that by hand.
+static void test_relative_mean(void **state) {
+    (void)state;
+    op_case c = {DC_OP_relative_mean, 1, {{2, 9, 3}}, 0, 0, 1, -1, 1};
+    bench t;
+    build(&t, &c);
+    loss_of(&t);
+    int count = 2 * 9 * 3;
+    double size = 0, sum = 0;
+    for (int i = 0; i < count; i++) {
+        size += fabs(t.params.slabs.live[i]) / count;
+        sum += t.params.slabs.live[i] / count;
+    }
+    double w = t.params.slabs.live[t.params.rows[1].offset]; // weight of the one output
+    assert_true(fabs(loss_of(&t) - w * sum / (size + 1e-6)) < 1e-12);
+    for (int i = 0; i < count; i++)
+        assert_true(fabs(t.params.slabs.grad[i] - w / (size + 1e-6) / count) < 1e-12);
+    drop(&t);
+}
+
 static void test_list_is_covered(void **state) {
     (void)state;
     for (dc_op op = DC_FIRST_COMPUTED; op < DC_OPS; op++) {
@@ -147,6 +175,7 @@ static void test_list_is_covered(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_relative_mean),
         cmocka_unit_test(test_list_is_covered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

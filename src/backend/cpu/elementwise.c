@@ -2,7 +2,10 @@
 // numbers a step, so plain loops in one thread.
 #include "backend/cpu/cpu.h"
 
+#include "backend/cpu/fastmath.h"
+
 #include <math.h>
+#include <string.h>
 
 // Walks an op: inputs and output of one (e, row-range) as flat arrays of `count` numbers.
 typedef struct walk {
@@ -134,4 +137,72 @@ void dc_cpu_decay_fwd(const dc_exec *x, const dc_node *n) {
 
 void dc_cpu_decay_bwd(const dc_exec *x, const dc_node *n) {
     BACKWARD(0, b.x[0][m] <= 0 ? 0 : b.dy[m] * (dc_real)-n->a * decayed(b.x[0][m], n->a + 1))
+}
+
+static dc_real logistic(dc_real v) {
+    return 1 / (1 + dc_exp(-v));
+}
+
+void dc_cpu_sigmoid_fwd(const dc_exec *x, const dc_node *n) {
+    FORWARD(logistic(w.x[0][m]))
+}
+
+void dc_cpu_sigmoid_bwd(const dc_exec *x, const dc_node *n) {
+    BACKWARD(0, b.dy[m] * logistic(b.x[0][m]) * (1 - logistic(b.x[0][m])))
+}
+
+void dc_cpu_power_fwd(const dc_exec *x, const dc_node *n) {
+    FORWARD((dc_real)pow(n->a, (double)w.x[0][m]))
+}
+
+void dc_cpu_power_bwd(const dc_exec *x, const dc_node *n) {
+    (void)x;
+    (void)n;
+}
+
+// The member that is least at number m; the first of equals.
+static int least_at(dc_view v, int64_t m) {
+    int least = 0;
+    for (int e = 1; e < v.e; e++)
+        if (v.p[e * v.step + m] < v.p[least * v.step + m]) least = e;
+    return least;
+}
+
+void dc_cpu_ensemble_min_fwd(const dc_exec *x, const dc_node *n) {
+    dc_view v = dc_value(x, n->in[0]), y = dc_value(x, dc_self(x, n));
+    for (int64_t m = 0; m < (int64_t)n->rows * n->cols; m++)
+        y.p[m] = v.p[least_at(v, m) * v.step + m];
+}
+
+void dc_cpu_ensemble_min_bwd(const dc_exec *x, const dc_node *n) {
+    if (!dc_wants(x, n, 0)) return;
+    dc_view v = dc_input_value(x, n, 0), dx = dc_input_gradient(x, n, 0), dy = dc_gradient(x, dc_self(x, n));
+    bool add = dc_adds(x, n, 0);
+    for (int64_t m = 0; m < (int64_t)dy.rows * dy.cols; m++) {
+        int least = least_at(v, m);
+        for (int e = 0; e < v.e; e++) {
+            dc_real *out = &dx.p[e * dx.step + m];
+            *out = (add ? *out : 0) + (e == least ? dy.p[m] : 0);
+        }
+    }
+}
+
+void dc_cpu_splice_fwd(const dc_exec *x, const dc_node *n) {
+    dc_view from = dc_value(x, n->in[0]), part = dc_value(x, n->in[1]), y = dc_value(x, dc_self(x, n));
+    for (int r = 0; r < n->rows; r++) {
+        dc_real *row = y.p + (int64_t)r * n->cols;
+        memcpy(row, from.p + (int64_t)r * n->cols, (size_t)n->cols * sizeof *row);
+        memcpy(row + (int)n->a, part.p + (int64_t)r * part.cols, (size_t)part.cols * sizeof *row);
+    }
+}
+
+void dc_cpu_splice_bwd(const dc_exec *x, const dc_node *n) {
+    if (!dc_wants(x, n, 1)) return;
+    dc_view dx = dc_input_gradient(x, n, 1), dy = dc_gradient(x, dc_self(x, n));
+    bool add = dc_adds(x, n, 1);
+    for (int r = 0; r < dy.rows; r++)
+        for (int c = 0; c < dx.cols; c++) {
+            dc_real *out = &dx.p[(int64_t)r * dx.cols + c];
+            *out = (add ? *out : 0) + dy.p[(int64_t)r * dy.cols + (int)n->a + c];
+        }
 }

@@ -10,6 +10,7 @@ typedef struct job {
     dc_real beta_x, beta_w, beta_b;
     int row_blocks, w_blocks; // of one ensemble member
     bool want_x, want_w;
+    bool shared_x; // one input for several members
     dc_real *partial; // (e, row_blocks, out): sums of dy over a block's rows
 } job;
 
@@ -95,6 +96,15 @@ static void dw_block(const job *j, int e, int c0, int cols) {
 
 enum { W_BLOCK = 128 }; // rows of W a block
 
+// An input that all members share collects from each, in order, within one block.
+static void dx_shared(const job *j, int r0, int rows) {
+    job one = *j;
+    for (int e = 0; e < j->dy.e; e++) {
+        dx_block(&one, e, r0, rows);
+        one.beta_x = 1;
+    }
+}
+
 static void bwd_block(void *ctx, int block) {
     const job *j = ctx;
     int per = j->row_blocks + j->w_blocks, e = block / per, k = block % per;
@@ -104,7 +114,8 @@ static void bwd_block(void *ctx, int block) {
         return;
     }
     int r0 = (k - j->w_blocks) * DC_ROW_BLOCK, rows = least(DC_ROW_BLOCK, j->dy.rows - r0);
-    if (j->want_x) dx_block(j, e, r0, rows);
+    if (j->want_x && !j->shared_x) dx_block(j, e, r0, rows);
+    if (j->want_x && j->shared_x && e == 0) dx_shared(j, r0, rows);
     if (j->want_w) db_block(j, e, r0, rows);
 }
 
@@ -125,10 +136,8 @@ void dc_cpu_linear_bwd(const dc_exec *x, const dc_node *n) {
     j.x = dc_input_value(x, n, 0);
     j.want_x = dc_wants(x, n, 0);
     j.want_w = dc_wants(x, n, 1); // weights and bias are live together
-    if (j.want_x) {
-        DC_CHECK(x->graph->nodes[n->in[0]].e == n->e); // a shared input is data, never trained
-        j.dx = dc_input_gradient(x, n, 0);
-    }
+    j.shared_x = x->graph->nodes[n->in[0]].e < n->e;
+    if (j.want_x) j.dx = dc_input_gradient(x, n, 0);
     if (j.want_w) {
         j.dw = dc_gradient(x, n->in[1]);
         j.db = dc_gradient(x, n->in[2]);
