@@ -710,6 +710,40 @@ static void test_layernorm_passes_bad_numbers_on(void **state) {
     }
 }
 
+// ---- update ----
+
+// Adam and EMA number by number in double, for gradients from far below eps to large ones, over
+// seven steps.
+static void test_update(void **state) {
+    (void)state;
+    enum { SIZE = 70000, EMA = 40000 }; // three blocks; the EMA ends inside the second
+    static dc_real live[SIZE], ema[SIZE], grad[SIZE], m[SIZE], v[SIZE];
+    static double w[SIZE], target[SIZE], first[SIZE], second[SIZE];
+    dc_slabs slabs = {live, ema, grad, m, v, SIZE, EMA};
+    for (uint64_t i = 0; i < SIZE; i++) {
+        live[i] = ema[i] = 0; // starting from zero, float32 keeps the change itself
+        w[i] = target[i] = 0;
+    }
+    for (int step = 1; step <= 7; step++) {
+        dc_adam adam = {3e-4, 0.9, 0.999, 1e-8, 0.005, step};
+        for (uint64_t i = 0; i < SIZE; i++)
+            grad[i] =
+                (dc_real)((1.5 + uniform((uint64_t)step, i)) * pow(10, 7 * uniform(80, i) - 5));
+        dc_backend_cpu.update(&slabs, &adam, NULL);
+        for (int i = 0; i < SIZE; i++) {
+            double g = (double)grad[i];
+            if (i < EMA) target[i] += 0.005 * (w[i] - target[i]); // of the weights before the step
+            first[i] = 0.9 * first[i] + 0.1 * g;
+            second[i] = 0.999 * second[i] + 0.001 * g * g;
+            double mean = first[i] / (1 - pow(0.9, step)),
+                   square = second[i] / (1 - pow(0.999, step));
+            w[i] -= 3e-4 * mean / (sqrt(square) + 1e-8);
+            assert_true(fabs((double)live[i] - w[i]) <= 2e-6 * fabs(w[i]));
+            assert_true(fabs((double)ema[i] - target[i]) <= 2e-6 * fabs(target[i]));
+        }
+    }
+}
+
 // ---- ensemble ----
 
 // Loss of e networks on the same rows: the mean of the members' losses.
@@ -882,6 +916,7 @@ int main(void) {
         cmocka_unit_test(test_bad_numbers_are_found),
         cmocka_unit_test(test_ops_pass_nan_on),
         cmocka_unit_test(test_layernorm_passes_bad_numbers_on),
+        cmocka_unit_test(test_update),
         cmocka_unit_test(test_ensemble_is_separate_networks),
         cmocka_unit_test(test_packed_children),
     };
