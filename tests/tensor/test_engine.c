@@ -219,6 +219,57 @@ static void test_stopped_rows_do_not_train(void **state) {
     rig_close(&stacked.rig);
 }
 
+// A stopped value in a target is a constant: the same numbers as an input give the same gradients.
+// Stopping one factor of y y halves the gradient of its mean.
+static dc_ref build_bootstrap(rig *t, bool stop, dc_ref *goal) {
+    rig_open(t, 1, WIDTH, &narrow);
+    dc_graph *g = &t->graph;
+    dc_ref x = dc_input(g, "x", 2 * TRAINED, WIDTH), y = dc_mlp_apply(g, &t->net, x, DC_LIVE);
+    dc_ref child = dc_rows(g, y, TRAINED, TRAINED);
+    *goal = stop ? dc_stop(g, child) : dc_input(g, "goal", TRAINED, 1);
+    dc_keep(g, y);
+    rig_finish(t, dc_expectile(g, "loss", dc_rows(g, y, 0, TRAINED), *goal, -1, 0.7), 5, 0);
+    fill(t, x, 25);
+    return child;
+}
+
+static void test_stop_is_a_constant(void **state) {
+    (void)state;
+    rig stopped, given;
+    dc_ref child, goal;
+    child = build_bootstrap(&stopped, true, &goal);
+    dc_real a = run(&stopped);
+    build_bootstrap(&given, false, &goal);
+    memcpy(dc_value(&given.exec, goal).p, dc_value(&stopped.exec, child).p,
+           TRAINED * sizeof(dc_real));
+    dc_real b = run(&given);
+    assert_same_bits(&a, &b, 1);
+    assert_same_bits(stopped.params.slabs.grad, given.params.slabs.grad, given.params.slabs.size);
+    rig_close(&stopped);
+    rig_close(&given);
+}
+
+static void build_square(rig *t, bool stop) {
+    rig_open(t, 1, WIDTH, &narrow);
+    dc_graph *g = &t->graph;
+    dc_ref x = dc_input(g, "x", TRAINED, WIDTH), y = dc_mlp_apply(g, &t->net, x, DC_LIVE);
+    dc_ref square = dc_mul(g, y, stop ? dc_stop(g, y) : y);
+    rig_finish(t, dc_mean(g, "loss", dc_affine(g, square, stop ? 2 : 1, 0)), 5, 0);
+    fill(t, x, 26);
+}
+
+static void test_stop_halves_a_square(void **state) {
+    (void)state;
+    rig stopped, whole;
+    build_square(&stopped, true);
+    build_square(&whole, false);
+    run(&stopped);
+    run(&whole);
+    assert_near_all(&stopped, &whole, 1e-6);
+    rig_close(&stopped);
+    rig_close(&whole);
+}
+
 // ---- sums and views ----
 
 // mean of (x1 W + b) + 2 mean of (x2 W + b), by hand: dW = mean of x1 + twice that of x2, db = 3.
@@ -248,6 +299,39 @@ static void test_weights_used_twice(void **state) {
     assert_near(grad_of(&t, "net/0/w"), want, WIDTH, 1e-6);
     assert_near(grad_of(&t, "net/0/b"), &three, 1, 1e-6);
     rig_close(&t);
+}
+
+// The same through all layers: a network on two inputs, against the sum of one graph each.
+static void build_uses(rig *t, int which) { // bit 0: x1, bit 1: x2
+    rig_open(t, 1, WIDTH, &narrow);
+    dc_graph *g = &t->graph;
+    dc_ref loss = -1, x[2] = {-1, -1};
+    for (int k = 0; k < 2; k++) {
+        if (!(which >> k & 1)) continue;
+        x[k] = dc_input(g, "x", k ? TRAINED : 7, WIDTH);
+        dc_ref y = dc_mlp_apply(g, &t->net, x[k], DC_LIVE),
+               part = dc_mean(g, "part", dc_mul(g, y, y));
+        loss = loss < 0 ? part : dc_add(g, loss, part);
+    }
+    rig_finish(t, loss, 6, 0);
+    for (int k = 0; k < 2; k++)
+        if (x[k] >= 0) fill(t, x[k], 33 + (uint64_t)k);
+}
+
+static void test_network_used_twice(void **state) {
+    (void)state;
+    rig one, two, both;
+    build_uses(&one, 1);
+    build_uses(&two, 2);
+    build_uses(&both, 3);
+    dc_real a = run(&one), b = run(&two), c = run(&both), sum = a + b;
+    assert_near(&c, &sum, 1, 1e-6);
+    for (int64_t i = 0; i < one.params.slabs.size; i++)
+        one.params.slabs.grad[i] += two.params.slabs.grad[i];
+    assert_near_all(&both, &one, 1e-6);
+    rig_close(&one);
+    rig_close(&two);
+    rig_close(&both);
 }
 
 // Rows 3 ... 6 of 12 directly, or as rows of rows of rows; rows 4 and 5 count once more.
@@ -626,6 +710,40 @@ static void test_layernorm_passes_bad_numbers_on(void **state) {
     }
 }
 
+// ---- update ----
+
+// Adam and EMA number by number in double, for gradients from far below eps to large ones, over
+// seven steps.
+static void test_update(void **state) {
+    (void)state;
+    enum { SIZE = 70000, EMA = 40000 }; // three blocks; the EMA ends inside the second
+    static dc_real live[SIZE], ema[SIZE], grad[SIZE], m[SIZE], v[SIZE];
+    static double w[SIZE], target[SIZE], first[SIZE], second[SIZE];
+    dc_slabs slabs = {live, ema, grad, m, v, SIZE, EMA};
+    for (uint64_t i = 0; i < SIZE; i++) {
+        live[i] = ema[i] = 0; // starting from zero, float32 keeps the change itself
+        w[i] = target[i] = 0;
+    }
+    for (int step = 1; step <= 7; step++) {
+        dc_adam adam = {3e-4, 0.9, 0.999, 1e-8, 0.005, step};
+        for (uint64_t i = 0; i < SIZE; i++)
+            grad[i] =
+                (dc_real)((1.5 + uniform((uint64_t)step, i)) * pow(10, 7 * uniform(80, i) - 5));
+        dc_backend_cpu.update(&slabs, &adam, NULL);
+        for (int i = 0; i < SIZE; i++) {
+            double g = (double)grad[i];
+            if (i < EMA) target[i] += 0.005 * (w[i] - target[i]); // of the weights before the step
+            first[i] = 0.9 * first[i] + 0.1 * g;
+            second[i] = 0.999 * second[i] + 0.001 * g * g;
+            double mean = first[i] / (1 - pow(0.9, step)),
+                   square = second[i] / (1 - pow(0.999, step));
+            w[i] -= 3e-4 * mean / (sqrt(square) + 1e-8);
+            assert_true(fabs((double)live[i] - w[i]) <= 2e-6 * fabs(w[i]));
+            assert_true(fabs((double)ema[i] - target[i]) <= 2e-6 * fabs(target[i]));
+        }
+    }
+}
+
 // ---- ensemble ----
 
 // Loss of e networks on the same rows: the mean of the members' losses.
@@ -788,13 +906,17 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_do_not_show),
         cmocka_unit_test(test_stopped_rows_do_not_train),
+        cmocka_unit_test(test_stop_is_a_constant),
+        cmocka_unit_test(test_stop_halves_a_square),
         cmocka_unit_test(test_weights_used_twice),
+        cmocka_unit_test(test_network_used_twice),
         cmocka_unit_test(test_views_of_views),
         cmocka_unit_test(test_plan_does_not_show),
         cmocka_unit_test(test_plan_of_training),
         cmocka_unit_test(test_bad_numbers_are_found),
         cmocka_unit_test(test_ops_pass_nan_on),
         cmocka_unit_test(test_layernorm_passes_bad_numbers_on),
+        cmocka_unit_test(test_update),
         cmocka_unit_test(test_ensemble_is_separate_networks),
         cmocka_unit_test(test_packed_children),
     };
