@@ -58,6 +58,8 @@ static const struct {
     [DC_G] = {"obs_g", "its goal", true},
     [DC_A] = {"obs_a", "start of a single step", true},
     [DC_A1] = {"obs_a1", "its end", true},
+    [DC_S] = {"obs_s", "state of a policy row", true},
+    [DC_AG] = {"obs_ag", "its goal", true},
     [DC_LEFT] = {"left", "steps from i to k", false},
     [DC_RIGHT] = {"right", "steps from k to j", false},
     [DC_NSTEPS] = {"nsteps", "n', steps from p to n", false},
@@ -65,9 +67,10 @@ static const struct {
                 false},
 };
 
-// A batch read from a file: a data set whose row s * size + r is row r of stream s.
+// A batch read from a file: a data set whose row s * size + r is row r of stream s. Actions, where
+// the method has them, stand beside the observations: act_i beside obs_i.
 typedef struct batch {
-    int64_t size, width;
+    int64_t size, width, act_width; // act_width 0: no actions
     double longest;
     dc_dataset data;
     int64_t *counts[DC_STREAMS]; // (size), count streams only
@@ -109,6 +112,43 @@ static dc_status read_shape(const dc_npz *npz, batch *b) {
                    "%s has no observations", npz->path);
 }
 
+// "obs_i" -> "act_i".
+static void action_name(int s, char out[16]) {
+    snprintf(out, 16, "act%s", streams[s].name + 3);
+}
+
+static dc_status read_action_width(const dc_npz *npz, batch *b) {
+    for (int s = 0; s < DC_STREAMS && !b->act_width; s++) {
+        char name[16];
+        dc_npy npy;
+        action_name(s, name);
+        const dc_npz_entry *entry = streams[s].row ? dc_npz_find(npz, name) : NULL;
+        if (!entry) continue;
+        DC_TRY(dc_npz_head(npz, entry, &npy));
+        if (npy.ndim != 2 || npy.shape[1] < 1 || npy.shape[1] > 1 << 20)
+            return dc_fail(DC_BAD_INPUT, NULL, "%s: array %s must be (batch, width)", npz->path,
+                           name);
+        b->act_width = npy.shape[1];
+    }
+    return DC_OK;
+}
+
+static dc_status read_actions(const dc_npz *npz, int s, const batch *b, float *act) {
+    char name[16];
+    dc_npy npy;
+    double *values;
+    action_name(s, name);
+    if (!streams[s].row || !dc_npz_find(npz, name)) return DC_OK; // goals have none
+    DC_TRY(read_doubles(npz, name, 2, &npy, &values));
+    bool fits = npy.shape[0] == b->size && npy.shape[1] == b->act_width;
+    for (int64_t i = 0; fits && i < b->size * b->act_width; i++)
+        act[s * b->size * b->act_width + i] = (float)values[i];
+    free(values);
+    return fits ? DC_OK
+                : dc_fail(DC_BAD_INPUT, NULL, "%s: array %s does not fit the batch", npz->path,
+                          name);
+}
+
 static dc_status read_stream(const dc_npz *npz, int s, batch *b, float *obs) {
     dc_npy npy;
     double *values;
@@ -142,6 +182,11 @@ static dc_status read_batch(const dc_npz *npz, batch *b) {
     DC_TRY(dc_dataset_add(&b->data, "obs", b->width, &obs));
     for (int s = 0; s < DC_STREAMS; s++)
         DC_TRY(read_stream(npz, s, b, obs));
+    DC_TRY(read_action_width(npz, b));
+    float *act = NULL;
+    if (b->act_width) DC_TRY(dc_dataset_add(&b->data, "act", b->act_width, &act));
+    for (int s = 0; act && s < DC_STREAMS; s++)
+        DC_TRY(read_actions(npz, s, b, act));
     if (dc_npz_find(npz, "longest")) {
         dc_npy npy;
         double *longest;
@@ -277,7 +322,8 @@ static dc_status with_files(dc_run *run, const flags *f, const dc_npz *npz,
                             const dc_st_file *weights, bool json) {
     batch b = {0};
     dc_agent agent = {0};
-    dc_agent_options options = {0};
+    dc_agent_options options;
+    DC_TRY(dc_run_agent_options(run, &options));
     dc_status status = read_batch(npz, &b);
     if (status == DC_OK) status = read_hidden(weights, f->weights, &options.hidden);
     options.batch = (int)b.size;
@@ -308,31 +354,55 @@ static dc_status grad(dc_run *run, const flags *f, bool json) {
 }
 
 // Which streams a method fills, by building it on a tiny data set.
+static dc_status tiny_data(dc_dataset *data) {
+    int64_t *starts;
+    float *values;
+    DC_TRY(dc_dataset_make(data, 4, 1, &starts));
+    starts[1] = 4;
+    DC_TRY(dc_dataset_add(data, "obs", 4, &values));
+    DC_TRY(dc_dataset_add(data, "act", 1, &values));
+    return dc_dataset_seal(data);
+}
+
+static void describe_stream(int s, bool value, bool json, bool first) {
+    const char *shape = streams[s].row ? "(batch, width)" : "(batch)";
+    bool goal = s == DC_J || s == DC_G || s == DC_A1 || s == DC_AG;
+    if (json)
+        printf("%s{\"name\": \"%s\", \"shape\": \"%s\", \"type\": \"number\", \"meaning\": \"%s\"}",
+               first ? "{\"inputs\": [" : ", ", streams[s].name, shape, streams[s].meaning);
+    else
+        printf("%-8s %-15s %s\n", streams[s].name, shape, streams[s].meaning);
+    if (!value || !streams[s].row || goal) return;
+    const char *letter = streams[s].name + 3;
+    if (json)
+        printf(", {\"name\": \"act%s\", \"shape\": \"(batch, actions)\", \"type\": \"number\", "
+               "\"meaning\": "
+               "\"action there\"}",
+               letter);
+    else
+        printf("act%-5s (batch, actions) action there\n", letter);
+}
+
 static dc_status describe(dc_run *run, bool json) {
     dc_dataset data = {0};
     dc_agent agent = {0};
-    int64_t *starts;
-    float *obs;
-    DC_TRY(dc_dataset_make(&data, 4, 1, &starts));
-    starts[1] = 4;
-    DC_TRY(dc_dataset_add(&data, "obs", 1, &obs));
-    DC_TRY(dc_dataset_seal(&data));
-    dc_agent_options options = {.batch = 1, .hidden = {1, {1}}};
-    dc_status status = dc_agent_init(&agent, run->algo, run->config, &options, &data, NULL);
-    for (int s = 0, shown = 0; status == DC_OK && s < DC_STREAMS; s++) {
-        if (!dc_sampler_stream(agent.sampler, (dc_stream)s)) continue;
-        const char *shape = streams[s].row ? "(batch, width)" : "(batch)";
-        if (json)
-            printf("%s{\"name\": \"%s\", \"shape\": \"%s\", \"type\": \"number\", \"meaning\": "
-                   "\"%s\"}",
-                   shown++ ? ", " : "{\"inputs\": [", streams[s].name, shape, streams[s].meaning);
-        else
-            printf("%-8s %-15s %s\n", streams[s].name, shape, streams[s].meaning);
-    }
+    dc_agent_options options;
+    DC_TRY(dc_run_agent_options(run, &options));
+    options.batch = 1;
+    options.hidden = (dc_int_list){1, {1}};
+    dc_status status = tiny_data(&data);
     if (status == DC_OK)
-        printf(json ? "]}\n"
-                    : "longest  ()              states of the longest trajectory, where targets "
-                      "are clipped (optional)\n");
+        status = dc_agent_init(&agent, run->algo, run->config, &options, &data, NULL);
+    bool first = true;
+    for (int s = 0; status == DC_OK && s < DC_STREAMS; s++) {
+        if (!dc_sampler_stream(agent.sampler, (dc_stream)s)) continue;
+        describe_stream(s, options.form == DC_FORM_VALUE, json, first);
+        first = false;
+    }
+    if (status == DC_OK && json) puts("]}");
+    if (status == DC_OK && !json && options.form == DC_FORM_DISTANCE)
+        puts("longest  ()              states of the longest trajectory, where targets are clipped "
+             "(optional)");
     dc_agent_fini(&agent);
     dc_dataset_fini(&data);
     return status;

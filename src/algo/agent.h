@@ -13,7 +13,12 @@
 
 enum { DC_METRICS_MAX = 16, DC_ASK_ROWS = 1024 };
 
+typedef enum dc_form { DC_FORM_DISTANCE, DC_FORM_VALUE } dc_form;
+
 typedef struct dc_agent_options { // what every method shares
+    dc_form form;                 // d(s, g) in steps, or Q(s, a, g) = gamma^steps
+    double gamma;                 // value form
+    int rep_first, rep_size; // goal representation: columns of an observation; size 0: all of it
     uint64_t seed;
     int batch;
     dc_int_list hidden;
@@ -30,8 +35,8 @@ typedef struct dc_agent {
     uint64_t step; // that is being sampled; the split chooser draws by it
 
     dc_params params;
-    dc_mlp critic;
-    dc_graph graph; // loss and its gradients
+    dc_mlp critic, oracle, actor; // oracle and actor: value form, where the method has them
+    dc_graph graph;               // loss and its gradients
     dc_exec exec;
     dc_feeds feeds;
     dc_sampler *sampler;

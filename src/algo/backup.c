@@ -20,12 +20,15 @@ static pile *pile_of(piles *p, dc_use use) {
     return use == DC_EMA ? &p->target : &p->online;
 }
 
-// Feed a (state, goal) pair of streams at a row, or as a pack.
+// Feed rows [state | goal | action of the state] at a row, or as a pack; distances have no action.
 static void feed_pair(dc_agent *a, dc_ref input, int row0, dc_stream state, dc_stream goal,
                       dc_pack *pack) {
     const dc_column *obs = dc_dataset_column(a->data, "obs");
-    dc_agent_feed(a, (dc_feed){input, row0, 0, obs, state, pack});
-    dc_agent_feed(a, (dc_feed){input, row0, obs->width, obs, goal, pack});
+    dc_agent_feed(a, (dc_feed){input, row0, 0, obs, state, pack, 0, 0});
+    dc_agent_feed(a, (dc_feed){input, row0, obs->width, obs, goal, pack, 0, 0});
+    if (a->options.form == DC_FORM_DISTANCE) return;
+    const dc_column *act = dc_dataset_column(a->data, "act");
+    dc_agent_feed(a, (dc_feed){input, row0, 2 * obs->width, act, state, pack, 0, 0});
 }
 
 static dc_ref steps(dc_agent *a, const char *name, dc_stream stream) {

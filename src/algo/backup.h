@@ -39,7 +39,64 @@ typedef struct dc_backup_nodes {
 
 // Declare inputs and feeds, stack the rows, apply the critic.
 void dc_backup_rows(dc_agent *agent, const dc_backup *backup, dc_backup_nodes *nodes);
-// The distance form: losses by squared error on undiscounted steps. Builds the whole agent.
+
+#define DC_N_OPTION(config)                                                                        \
+    {                                                                                              \
+        "n", DC_INT, offsetof(config, n), "0", 0, 1e6, NULL,                                       \
+            "steps of a propagation target; distances up to n are exact; 0: 64, in the value "     \
+            "form 25"                                                                              \
+    }
+#define DC_KAPPA_PROP_OPTION(config)                                                               \
+    {                                                                                              \
+        "kappa_prop", DC_REAL, offsetof(config, kappa_prop), "0", 0, 0.99, NULL,                   \
+            "expectile of the propagation loss, above 0.5 prefers shorter routes; 0: 0.5, in the " \
+            "value form 0.7"                                                                       \
+    }
+
+// n as given, or the form's own.
+static inline int dc_backup_n(const dc_agent *agent, int64_t n) {
+    return n ? (int)n : agent->options.form == DC_FORM_VALUE ? 25 : 64;
+}
+
+// How a policy is extracted from a critic (value form).
+typedef enum dc_policy_kind { DC_POLICY_NONE, DC_POLICY_DDPGBC } dc_policy_kind;
+
+typedef struct dc_policy {
+    int kind;
+    double alpha;        // weight of behaviour cloning
+    double actor_random; // share of random goals
+    int actor_law;       // of goals ahead
+} dc_policy;
+
+#define DC_POLICY_OPTIONS(config)                                                                  \
+    {"policy",                                                                                     \
+     DC_CHOICE,                                                                                    \
+     offsetof(config, policy.kind),                                                                \
+     "ddpgbc",                                                                                     \
+     0,                                                                                            \
+     0,                                                                                            \
+     "none|ddpgbc",                                                                                \
+     "policy extraction, trained beside the critic (value form)"},                                 \
+        {"alpha", DC_REAL, offsetof(config, policy.alpha),       "0.3", 0,                         \
+         1e6,     NULL,    "ddpgbc: weight of behaviour cloning"},                                 \
+        {"actor_random",                                                                           \
+         DC_REAL,                                                                                  \
+         offsetof(config, policy.actor_random),                                                    \
+         "0",                                                                                      \
+         0,                                                                                        \
+         1,                                                                                        \
+         NULL,                                                                                     \
+         "policy: share of random goals, the others lie ahead"},                                   \
+    {                                                                                              \
+        "actor_law", DC_CHOICE, offsetof(config, policy.actor_law), "uniform", 0, 0,               \
+            "uniform|geometric", "policy: law of goals that lie ahead"                             \
+    }
+
+// Build the whole agent in the form that its options name.
+dc_status dc_backup_build(dc_agent *agent, const dc_backup *backup, const dc_policy *policy);
+// The distance form: losses by squared error on undiscounted steps.
 dc_status dc_distance_build(dc_agent *agent, const dc_backup *backup);
+// The value form: Q(s, a, g) = gamma^steps by cross-entropy, with policy extraction.
+dc_status dc_value_build(dc_agent *agent, const dc_backup *backup, const dc_policy *policy);
 
 #endif

@@ -14,13 +14,13 @@ typedef struct config {
     int split, order, targets, grounding;
     bool recursion, propagation, clip;
     double kappa_dc, kappa_prop;
+    dc_policy policy;
 } config;
 
 enum { AUTO, ON, OFF }; // of grounding
 
 static const dc_option options[] = {
-    {"n", DC_INT, offsetof(config, n), "64", 1, 1e6, NULL,
-     "steps of a propagation target; distances up to n are exact"},
+    DC_N_OPTION(config),
     {"slots", DC_INT, offsetof(config, slots), "128", 1, 1e6, NULL, "trees in flight"},
     {"split", DC_CHOICE, offsetof(config, split), "midpoint", 0, 0, "midpoint|random|max",
      "where a segment is split; max takes the best of `candidates` by the critic"},
@@ -35,8 +35,7 @@ static const dc_option options[] = {
      "weights that value the first and the second child"},
     {"kappa_dc", DC_REAL, offsetof(config, kappa_dc), "0", 0, 0.99, NULL,
      "expectile of the segment loss; 0: 0.5, or 0.7 without propagation"},
-    {"kappa_prop", DC_REAL, offsetof(config, kappa_prop), "0.5", 0.01, 0.99, NULL,
-     "expectile of the propagation loss"},
+    DC_KAPPA_PROP_OPTION(config),
     {"grounding", DC_CHOICE, offsetof(config, grounding), "auto", 0, 0, "auto|on|off",
      "loss on single steps; auto: on when neither trees nor n-step rows supply them"},
     DC_CLIP_OPTION(config),
@@ -44,6 +43,7 @@ static const dc_option options[] = {
      "split=max: candidates a segment"},
     {"rebuild_every", DC_INT, offsetof(config, rebuild_every), "5000", 1, 1e9, NULL,
      "split=max: steps after which all trees are built anew"},
+    DC_POLICY_OPTIONS(config),
     {0},
 };
 
@@ -64,14 +64,18 @@ static dc_status build(dc_agent *agent, const void *ctx) {
     b.rows.slots = (int)c->slots;
     b.rows.rebuild_every = (int)c->rebuild_every;
     b.rows.propagation = c->propagation;
-    b.rows.n = (int)c->n;
-    b.rows.grounding = c->grounding == AUTO ? !c->recursion && !c->propagation : c->grounding == ON;
+    b.rows.n = dc_backup_n(agent, c->n);
+    // n-step rows of the distance form contain exact single steps; goals of the value form rarely
+    // do.
+    bool value = agent->options.form == DC_FORM_VALUE,
+         lone = !c->recursion && (value || !c->propagation);
+    b.rows.grounding = c->grounding == AUTO ? lone : c->grounding == ON;
     b.kappa_dc = c->kappa_dc > 0 ? c->kappa_dc : c->propagation ? 0.5 : 0.7;
     b.kappa_prop = c->kappa_prop;
-    b.known = c->propagation ? (int)c->n : 1;
+    b.known = c->propagation && !value ? b.rows.n : 1;
     b.clip = c->clip;
     b.candidates = (int)c->candidates;
-    return dc_distance_build(agent, &b);
+    return dc_backup_build(agent, &b, &c->policy);
 }
 
 const dc_algo dc_algo_dcrl = {"dcrl", "divide-and-conquer RL: binary trees, leaves first", options,

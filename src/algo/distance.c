@@ -41,7 +41,8 @@ static dc_ref propagation_loss(dc_agent *a, const dc_backup *b, const dc_backup_
     dc_graph *g = &a->graph;
     dc_ref far = dc_add(g, n->nsteps, n->boot);
     dc_ref target = dc_within(g, n->off, n->off, far, b->rows.n);
-    return dc_expectile(g, "loss_prop", n->prop, target, -1, 1 - b->kappa_prop);
+    return dc_expectile(g, "loss_prop", n->prop, target, -1,
+                        1 - (b->kappa_prop > 0 ? b->kappa_prop : 0.5));
 }
 
 static dc_ref grounding_loss(dc_agent *a, const dc_backup_nodes *n) {

@@ -6,22 +6,23 @@
 typedef struct config {
     int64_t n;
     double kappa_prop;
+    dc_policy policy;
 } config;
 
 static const dc_option options[] = {
-    {"n", DC_INT, offsetof(config, n), "64", 1, 1e6, NULL,
-     "steps of a propagation target; distances up to n are exact"},
-    {"kappa_prop", DC_REAL, offsetof(config, kappa_prop), "0.5", 0.01, 0.99, NULL,
-     "expectile of the propagation loss; above 0.5 prefers shorter routes"},
+    DC_N_OPTION(config),
+    DC_KAPPA_PROP_OPTION(config),
+    DC_POLICY_OPTIONS(config),
     {0},
 };
 
 static dc_status build(dc_agent *agent, const void *ctx) {
     const config *c = ctx;
-    dc_backup b = {.rows = {.segments = DC_SEG_NONE, .propagation = true, .n = (int)c->n},
-                   .kappa_prop = c->kappa_prop,
-                   .known = (int)c->n};
-    return dc_distance_build(agent, &b);
+    dc_backup b = {
+        .rows = {.segments = DC_SEG_NONE, .propagation = true, .n = dc_backup_n(agent, c->n)},
+        .kappa_prop = c->kappa_prop,
+        .known = dc_backup_n(agent, c->n)};
+    return dc_backup_build(agent, &b, &c->policy);
 }
 
 const dc_algo dc_algo_td_n = {"td-n", "n-step temporal difference", options, sizeof(config), build};

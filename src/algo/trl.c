@@ -12,6 +12,7 @@ typedef struct config {
     int64_t n;
     double kappa, kappa_prop, lambda;
     bool clip;
+    dc_policy policy;
 } config;
 
 #define KAPPA                                                                                      \
@@ -25,17 +26,12 @@ typedef struct config {
             "weigh a pair by (1 + distance)^-lambda; 0 weighs all alike"                           \
     }
 
-static const dc_option options[] = {KAPPA, LAMBDA, DC_CLIP_OPTION(config), {0}};
+static const dc_option options[] = {
+    KAPPA, LAMBDA, DC_CLIP_OPTION(config), DC_POLICY_OPTIONS(config), {0}};
 
 static const dc_option options_n[] = {
-    {"n", DC_INT, offsetof(config, n), "64", 1, 1e6, NULL,
-     "steps of a propagation target; distances up to n are exact"},
-    KAPPA,
-    LAMBDA,
-    DC_CLIP_OPTION(config),
-    {"kappa_prop", DC_REAL, offsetof(config, kappa_prop), "0.5", 0.01, 0.99, NULL,
-     "expectile of the propagation loss"},
-    {0},
+    DC_N_OPTION(config),       KAPPA, LAMBDA, DC_CLIP_OPTION(config), DC_KAPPA_PROP_OPTION(config),
+    DC_POLICY_OPTIONS(config), {0},
 };
 
 static dc_backup transitive(const config *c) {
@@ -49,17 +45,19 @@ static dc_backup transitive(const config *c) {
 }
 
 static dc_status build(dc_agent *agent, const void *ctx) {
-    dc_backup b = transitive(ctx);
-    return dc_distance_build(agent, &b);
+    const config *c = ctx;
+    dc_backup b = transitive(c);
+    return dc_backup_build(agent, &b, &c->policy);
 }
 
 static dc_status build_n(dc_agent *agent, const void *ctx) {
     const config *c = ctx;
     dc_backup b = transitive(c);
     b.rows.propagation = true;
-    b.rows.n = b.known = (int)c->n;
+    b.rows.n = dc_backup_n(agent, c->n);
+    b.known = agent->options.form == DC_FORM_VALUE ? 1 : b.rows.n;
     b.kappa_prop = c->kappa_prop;
-    return dc_distance_build(agent, &b);
+    return dc_backup_build(agent, &b, &c->policy);
 }
 
 const dc_algo dc_algo_trl = {"trl", "transitive RL: random subgoals, upper expectile", options,

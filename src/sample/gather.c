@@ -22,9 +22,10 @@ static void lay_out(dc_feeds *f, dc_pack *p, const dc_sampler *sampler, const dc
     exec->used[p->input] += p->count;
 }
 
-static void copy_row(const dc_column *column, int64_t row, dc_real *out) {
-    const float *from = column->values + row * column->width;
-    for (int c = 0; c < column->width; c++)
+static void copy_row(const dc_feed *f, int64_t row, dc_real *out) {
+    const float *from = f->column->values + row * f->column->width + f->skip;
+    int width = f->take ? f->take : f->column->width;
+    for (int c = 0; c < width; c++)
         out[c] = (dc_real)from[c];
 }
 
@@ -38,7 +39,7 @@ static void feed_block(void *ctx, int block) {
     for (int r = 0; r < count; r++, out += in.cols) {
         int64_t row = rows[f->pack ? f->pack->rows[r] : r];
         if (f->column)
-            copy_row(f->column, row, out);
+            copy_row(f, row, out);
         else
             *out = (dc_real)row;
     }

@@ -26,6 +26,7 @@ typedef struct dc_feed {
     const dc_column *column; // data to take; NULL: the stream's integer itself
     dc_stream stream;        // which rows
     dc_pack *pack;           // Nullable: only its rows, at its place
+    int skip, take;          // columns of it; take 0: all
 } dc_feed;
 
 typedef struct dc_feeds {

@@ -20,7 +20,7 @@ enum {
 struct dc_sampler {
     dc_sampler_spec spec;
     dc_trajectories set;
-    dc_goal_law goals;
+    dc_goal_law goals, actor_goals;
     dc_geometric pairs; // j - i of geometric pairs
     uint64_t next;      // step to come
     dc_slots *slots;    // TREE only
@@ -83,14 +83,14 @@ static dc_status take_table(dc_trajectories *set, const dc_dataset *data) {
 
 // ---- construction ----
 
-static dc_goal_law goal_law(const dc_sampler_spec *spec, int64_t longest) {
+// Shares of goals: the state itself, later states, and any row for the rest.
+static dc_goal_law goal_law(double current, double random, dc_law law_ahead,
+                            const dc_geometric *geometric) {
     const double words = 4294967296.0;
-    dc_goal_law law = {.uniform = spec->goal_law == DC_LAW_UNIFORM,
-                       .geometric = dc_geometric_of(spec->gamma, longest)};
-    law.current = (uint64_t)(spec->goal_current * words + 0.5);
+    dc_goal_law law = {.uniform = law_ahead == DC_LAW_UNIFORM, .geometric = *geometric};
+    law.current = (uint64_t)(current * words + 0.5);
     // Where there are no random goals the last kind is the future: no rounding may leave a gap.
-    law.future = (uint64_t)((spec->goal_current + spec->goal_future) * words + 0.5);
-    if (spec->goal_random <= 0) law.future = (uint64_t)words;
+    law.future = random <= 0 ? (uint64_t)words : (uint64_t)((1 - random) * words + 0.5);
     return law;
 }
 
@@ -111,6 +111,9 @@ static bool fills(const dc_sampler_spec *spec, dc_stream stream) {
     case DC_A:
     case DC_A1:
         return spec->grounding;
+    case DC_S:
+    case DC_AG:
+        return spec->actor;
     case DC_STREAMS:
         break;
     }
@@ -144,8 +147,10 @@ dc_status dc_sampler_new(dc_sampler **out, const dc_dataset *data, const dc_samp
     if (!sampler) return dc_fail(DC_NO_MEMORY, NULL, "no memory for a sampler");
     sampler->spec = *spec;
     sampler->set = set;
-    sampler->goals = goal_law(spec, set.longest);
     sampler->pairs = dc_geometric_of(spec->gamma, set.longest);
+    sampler->goals =
+        goal_law(spec->goal_current, spec->goal_random, spec->goal_law, &sampler->pairs);
+    sampler->actor_goals = goal_law(0, spec->actor_random, spec->actor_law, &sampler->pairs);
     dc_status status = allocate(sampler);
     if (status != DC_OK) return dc_sampler_free(sampler), status;
     *out = sampler;
@@ -242,6 +247,18 @@ static void fill_propagation(dc_sampler *sampler, uint64_t step) {
     }
 }
 
+static void fill_actor(dc_sampler *sampler, uint64_t step) {
+    uint64_t seed = sampler->spec.seed;
+    for (uint32_t row = 0; row < (uint32_t)sampler->spec.batch; row++) {
+        dc_u32x4 words = dc_philox(seed, DC_STREAM_ACTOR, step, row >> 1);
+        dc_place place = dc_draw_start(&sampler->set, words, row & 1);
+        sampler->stream[DC_S][row] = place.row;
+        words = dc_philox(seed, DC_STREAM_ACTOR_GOAL, step, row);
+        sampler->stream[DC_AG][row] =
+            dc_draw_goal(&sampler->set, &sampler->actor_goals, place, words);
+    }
+}
+
 static void fill_grounding(dc_sampler *sampler, uint64_t step) {
     for (uint32_t row = 0; row < (uint32_t)sampler->spec.batch; row++) {
         dc_u32x4 words = dc_philox(sampler->spec.seed, DC_STREAM_GROUND, step, row >> 1);
@@ -258,6 +275,7 @@ dc_status dc_sampler_next(dc_sampler *sampler, uint64_t step) {
     if (spec->segments == DC_SEG_PAIRS) fill_pairs(sampler, step);
     if (spec->segments != DC_SEG_NONE) fill_lengths(sampler);
     if (spec->propagation) fill_propagation(sampler, step);
+    if (spec->actor) fill_actor(sampler, step);
     if (spec->grounding) fill_grounding(sampler, step);
     sampler->next = step + 1;
     return DC_OK;

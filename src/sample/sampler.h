@@ -23,6 +23,8 @@ typedef enum dc_stream {
     DC_G,  // propagation: goal
     DC_A,  // grounding: start of a single step; its end is the next row
     DC_A1, // the next row
+    DC_S,  // policy: state
+    DC_AG, // policy: goal
     // Step counts, not rows:
     DC_LEFT,   // K - I
     DC_RIGHT,  // J - K
@@ -64,7 +66,10 @@ typedef struct dc_sampler_spec {
         goal_pairs; // P < G uniform over pairs of one trajectory (the lock); else the mixture below
     double goal_current, goal_future, goal_random; // probabilities, sum 1
     dc_law goal_law;                               // of the future goal
-    bool grounding;                                // fill A, A1
+    bool actor;          // fill S, AG: S uniform over states with an action, AG future or random
+    double actor_random; // share of random goals, the others lie ahead
+    dc_law actor_law;    // of goals that lie ahead
+    bool grounding;      // fill A, A1
 } dc_sampler_spec;
 
 typedef struct dc_sampler dc_sampler;

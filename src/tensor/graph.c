@@ -142,7 +142,8 @@ static void shape(const dc_graph *g, dc_node *n) {
         n->e = n->rows = n->cols = 1;
         break;
     case DC_OP_splice:
-        DC_CHECK(x->e == 1 && y->e == 1 && y->rows == x->rows && n->a >= 0 && n->a + y->cols <= x->cols);
+        DC_CHECK(x->e == 1 && y->e == 1 && y->rows == x->rows && n->a >= 0 &&
+                 n->a + y->cols <= x->cols);
         break;
     case DC_OP_ensemble_min:
         n->e = 1;
@@ -156,8 +157,8 @@ static void shape(const dc_graph *g, dc_node *n) {
     case DC_OP_mean:
         n->e = n->rows = n->cols = 1;
         break;
-    default:
-        DC_CHECK(!y || same(x, y));
+    default: // one matrix may serve all members of x, as data
+        DC_CHECK(!y || same(x, y) || (y->e == 1 && y->rows == x->rows && y->cols == x->cols));
     }
 }
 

@@ -26,6 +26,12 @@ const dc_option dc_run_table[] = {
     {"hidden", DC_LIST, AT(hidden), "512,512,512", 1, 8192, NULL, "widths of the hidden layers"},
     {"lr", DC_REAL, AT(lr), "3e-4", 0, 10, NULL, "Adam's step size"},
     {"tau", DC_REAL, AT(tau), "0.005", 0, 1, NULL, "rate of the target weights"},
+    {"form", DC_CHOICE, AT(form), "auto", 0, 0, "auto|distance|value",
+     "what is learned: steps d(s, g), or Q(s, a, g) = gamma^steps; auto: distance for lock, else "
+     "value"},
+    {"gamma", DC_REAL, AT(gamma), "0.99", 0, 0.9999999, NULL, "discount of the value form"},
+    {"rep", DC_LIST, AT(rep), "", 0, 1e6, NULL,
+     "goal representation: first column and count of an observation; empty: all of it"},
     {"threads", DC_INT, AT(threads), "0", 0, 1024, NULL,
      "threads; 0: all cores. Results do not depend on it"},
     {"device", DC_CHOICE, AT(device), "cpu", 0, 0, "cpu|cuda", "where to train"},
@@ -102,6 +108,22 @@ dc_status dc_run_set_json(dc_run *run, const dc_json *object) {
 
 // --- building ---
 
+dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
+    const dc_run_options *o = &run->options;
+    bool lock = !strncmp(o->env, "lock-", 5);
+    *out = (dc_agent_options){
+        .seed = (uint64_t)o->seed, .batch = (int)o->batch, .hidden = o->hidden, .gamma = o->gamma};
+    out->form = o->form == 1 || (o->form == 0 && lock) ? DC_FORM_DISTANCE : DC_FORM_VALUE;
+    if (o->rep.count != 0 && o->rep.count != 2)
+        return dc_fail(DC_USAGE, "give first column and count, for instance rep=0,2",
+                       "rep has %d numbers", o->rep.count);
+    if (o->rep.count == 2) {
+        out->rep_first = (int)o->rep.v[0];
+        out->rep_size = (int)o->rep.v[1];
+    }
+    return DC_OK;
+}
+
 static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) {
     const dc_run_options *o = &run->options;
     if (o->device != 0)
@@ -114,8 +136,8 @@ static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) 
         if (!run->folder) return dc_fail(DC_NO_MEMORY, NULL, "no memory");
     }
     DC_TRY(dc_pool_new(&run->pool, (int)o->threads));
-    dc_agent_options options = {
-        .seed = (uint64_t)o->seed, .batch = (int)o->batch, .hidden = o->hidden};
+    dc_agent_options options;
+    DC_TRY(dc_run_agent_options(run, &options));
     return dc_agent_init(&run->agent, run->algo, run->config, &options, data, run->pool);
 }
 

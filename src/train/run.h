@@ -20,8 +20,9 @@ typedef struct dc_run_options {
     char agent[DC_TEXT_MAX], env[DC_TEXT_MAX], data[DC_TEXT_MAX];
     int64_t steps, seed, batch, threads, log_every, save_every, keep;
     dc_int_list hidden;
-    double lr, tau;
-    int device;
+    double lr, tau, gamma;
+    int device, form;
+    dc_int_list rep;
 } dc_run_options;
 
 extern const dc_option dc_run_table[]; // over dc_run_options
@@ -59,6 +60,8 @@ struct dc_run {
 // Options from text: the name of the method decides which further keys exist. `config` is taken
 // with calloc(algo->config_size) by dc_run_configure and freed by dc_run_fini.
 dc_status dc_run_configure(dc_run *run, const char *agent);
+// The options of the agent that the run would build.
+dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out);
 // Set one key, of the run or of the method.
 dc_status dc_run_set(dc_run *run, const char *key, const char *value);
 // Set every member of a JSON object (config.json or a preset); "agent" must have been configured.

@@ -56,7 +56,7 @@ class Method:
     kappa_dc: float = 0.5
     kappa_prop: float = 0.5
     lam: float = 0.0
-    clip: bool = False
+    clip: bool = True
     first: str = "online"       # weights that value the first part, and the second
     second: str = "ema"
     tree: bool = True           # pairs split at the midpoint, single steps among them
@@ -83,7 +83,7 @@ CASES = [
     ("trl", "kappa=0.9 lambda=0.5", trl(kappa_dc=0.9, lam=0.5)),
     ("trl-n", "n=16", trl_n(16, kappa_dc=0.7)),
     ("trl-n", "n=16 kappa=0.5", trl_n(16, kappa_dc=0.5)),
-    ("trl-n", "n=8 kappa=0.7 clip=on", trl_n(8, kappa_dc=0.7, clip=True)),
+    ("trl-n", "n=8 kappa=0.7 clip=off", trl_n(8, kappa_dc=0.7, clip=False)),
     ("trl-n", "n=8 kappa=0.5 clip=on lambda=1.5 kappa_prop=0.6",
      trl_n(8, kappa_dc=0.5, clip=True, lam=1.5, kappa_prop=0.6)),
     ("dcrl", "", dcrl(64)),
@@ -103,7 +103,7 @@ CASES = [
     ("dcrl", "n=12 kappa_dc=0.8", dcrl(12, kappa_dc=0.8)),
     ("dcrl", "n=12 kappa_prop=0.7", dcrl(12, kappa_prop=0.7)),
     ("dcrl", "n=12 grounding=on", dcrl(12, grounding=True)),
-    ("dcrl", "n=12 clip=on kappa_dc=0.6 kappa_prop=0.3", dcrl(12, clip=True, kappa_dc=0.6, kappa_prop=0.3)),
+    ("dcrl", "n=12 clip=off kappa_dc=0.6 kappa_prop=0.3", dcrl(12, clip=False, kappa_dc=0.6, kappa_prop=0.3)),
 ]
 PATHS = (0, 4, 8, 10, 21)  # cases whose ten steps are taken apart
 SIZES = [((32, 48), 1), ((64, 64, 64), 7), ((32, 48), 300), ((64, 64, 64), 512), ((40,), 512), ((64, 64, 64), 300)]
@@ -280,7 +280,7 @@ def program(folder, agent, settings, weights, batch, updates=0):
     save_file(weights, paths[0])
     np.savez(paths[1], **batch)
     command = [DCRL, "grad", "--agent", agent, "--weights", paths[0], "--batch", paths[1], "--out", paths[2]]
-    command += ["--updates", str(updates)] + [x for s in settings.split() for x in ("--set", s)]
+    command += ["--updates", str(updates), "--set", "form=distance"] + [x for s in settings.split() for x in ("--set", s)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
     return {k: np.asarray(v, np.float64) for k, v in load_file(paths[2]).items()}

@@ -35,6 +35,7 @@ typedef struct back {
 } back;
 
 static back backward_at(const dc_exec *x, const dc_node *n, int i, int e) {
+    DC_CHECK(x->graph->nodes[n->in[i]].e == n->e); // what all members share is data
     DC_CHECK(n->in_count > 0);
     back b = {.count = (int64_t)(n->hi - n->lo) * n->cols, .keep = dc_adds(x, n, i)};
     for (int k = 0; k < n->in_count; k++) {
@@ -176,7 +177,8 @@ void dc_cpu_ensemble_min_fwd(const dc_exec *x, const dc_node *n) {
 
 void dc_cpu_ensemble_min_bwd(const dc_exec *x, const dc_node *n) {
     if (!dc_wants(x, n, 0)) return;
-    dc_view v = dc_input_value(x, n, 0), dx = dc_input_gradient(x, n, 0), dy = dc_gradient(x, dc_self(x, n));
+    dc_view v = dc_input_value(x, n, 0), dx = dc_input_gradient(x, n, 0),
+            dy = dc_gradient(x, dc_self(x, n));
     bool add = dc_adds(x, n, 0);
     for (int64_t m = 0; m < (int64_t)dy.rows * dy.cols; m++) {
         int least = least_at(v, m);
@@ -188,7 +190,8 @@ void dc_cpu_ensemble_min_bwd(const dc_exec *x, const dc_node *n) {
 }
 
 void dc_cpu_splice_fwd(const dc_exec *x, const dc_node *n) {
-    dc_view from = dc_value(x, n->in[0]), part = dc_value(x, n->in[1]), y = dc_value(x, dc_self(x, n));
+    dc_view from = dc_value(x, n->in[0]), part = dc_value(x, n->in[1]),
+            y = dc_value(x, dc_self(x, n));
     for (int r = 0; r < n->rows; r++) {
         dc_real *row = y.p + (int64_t)r * n->cols;
         memcpy(row, from.p + (int64_t)r * n->cols, (size_t)n->cols * sizeof *row);

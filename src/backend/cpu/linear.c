@@ -10,7 +10,7 @@ typedef struct job {
     dc_real beta_x, beta_w, beta_b;
     int row_blocks, w_blocks; // of one ensemble member
     bool want_x, want_w;
-    bool shared_x; // one input for several members
+    bool shared_x;    // one input for several members
     dc_real *partial; // (e, row_blocks, out): sums of dy over a block's rows
 } job;
 
