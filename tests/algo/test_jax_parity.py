@@ -394,7 +394,7 @@ def check_describe(agent, settings, m):
     want |= {"obs_i", "obs_k", "obs_j", "left", "right"} if m.segments else set()
     want |= {"obs_p", "obs_n", "obs_g", "nsteps", "off"} if m.propagation else set()
     want |= {"obs_a", "obs_a1"} if m.grounding else set()
-    command = [DCRL, "grad", "--agent", agent, "--describe"] + [x for s in settings.split() for x in ("--set", s)]
+    command = [DCRL, "grad", "--agent", agent, "--describe", "--set", "form=distance"] + [x for s in settings.split() for x in ("--set", s)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert {line.split()[0] for line in lines} == want, (agent, settings, lines)
 
