@@ -5,11 +5,10 @@
 
 #include "cli.h"
 
+#include "base/clock.h"
+
 #define BENCH(name, function, help) cli_command function;
 #include "benches.def"
 #undef BENCH
-
-// Seconds of a clock that only goes forward.
-double bench_clock(void);
 
 #endif

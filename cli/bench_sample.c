@@ -57,11 +57,11 @@ static dc_status measure(dc_sampler *sampler, const flags *f, result *out) {
     uint64_t step = 0, first = WARM_STEPS;
     while (step < first)
         DC_TRY(dc_sampler_next(sampler, step++));
-    double start = bench_clock(), spent = 0;
+    double start = dc_now(), spent = 0;
     while (spent < f->seconds) {
         for (int q = 0; q < CHECK_STEPS; q++)
             DC_TRY(dc_sampler_next(sampler, step++));
-        spent = bench_clock() - start;
+        spent = dc_now() - start;
     }
     out->nodes_per_second = (double)(step - first) * (double)f->batch / spent;
     out->bytes = dc_sampler_bytes(sampler);

@@ -112,8 +112,8 @@ static double measure_products(products *p, dc_pool *pool) {
         p->a[i] = p->b[i] = (dc_real)(i % 7) * (dc_real)0.1;
     int rounds = 0;
     dc_pool_run(pool, product_block, p, p->count);
-    double start = bench_clock(), spent = 0;
-    for (; spent < 1; spent = bench_clock() - start, rounds++)
+    double start = dc_now(), spent = 0;
+    for (; spent < 1; spent = dc_now() - start, rounds++)
         dc_pool_run(pool, product_block, p, p->count);
     for (int i = 0; i < p->count; i++)
         free(p->c[i]);
@@ -173,9 +173,9 @@ static dc_status measure(dc_run *run, const flags *f, bool json) {
     if (dc_run_train(run) != DC_INTERRUPTED) return DC_BAD_INPUT; // warm-up
     w = (watch){.seconds = f->seconds};
     run->agent.exec.times = times;
-    double start = bench_clock();
+    double start = dc_now();
     dc_status status = dc_run_train(run);
-    double seconds = bench_clock() - start;
+    double seconds = dc_now() - start;
     if (status != DC_INTERRUPTED) return status;
     products p = {0};
     collect(&run->agent.exec, &p);

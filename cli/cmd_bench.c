@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct row {
     const char *name;
@@ -19,12 +18,6 @@ static const row benches[] = {
 #undef BENCH
 };
 enum { BENCHES = sizeof benches / sizeof benches[0] };
-
-double bench_clock(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static void help(void) {
     puts("usage: dcrl bench NAME [--json] [...]      dcrl bench NAME --help tells more\n");

@@ -101,6 +101,9 @@ static dc_status make_jobs(const lock_flags *f, const cli_args *args, lock_sweep
     int agent_count = 1;
     for (const char *c = agents; *c; c++)
         agent_count += *c == ',';
+    if (agent_count > DC_LOCK_AGENTS_MAX)
+        return dc_fail(DC_USAGE, NULL, "at most %d agents a sweep (%d)", DC_LOCK_AGENTS_MAX,
+                       agent_count);
     sweep->jobs =
         calloc((size_t)(agent_count * f->horizon.count * seed_count), sizeof *sweep->jobs);
     if (!sweep->jobs) return dc_fail(DC_NO_MEMORY, NULL, "no memory for the list of runs");

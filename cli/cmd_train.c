@@ -1,4 +1,5 @@
 // dcrl train: one run, from a preset, a config file, flags or an earlier run's folder.
+#define _XOPEN_SOURCE 700 // realpath
 #include "args.h"
 #include "cli.h"
 #include "runs.h"
@@ -57,7 +58,9 @@ static void progress(void *ctx, const dc_run *run, double seconds) {
         text, sizeof text, "step %" PRId64 "/%" PRId64 " (%.0f%%)  %.0f steps/s  ETA %s", run->step,
         run->options.steps, 100.0 * (double)run->step / (double)run->options.steps, rate,
         cli_duration((double)(run->options.steps - run->step) / (rate + 1e-9), eta));
-    for (int i = 0; i < run->agent.metric_count && n < 200; i++)
+    bool logged =
+        run->step - run->first_step >= run->options.log_every; // else there is nothing yet
+    for (int i = 0; logged && i < run->agent.metric_count && n < 200; i++)
         n += snprintf(text + n, sizeof text - (size_t)n, "  %s %.4g", dc_run_metric_name(run, i),
                       run->last[i]);
     cli_line_show(ctx, text);
@@ -149,6 +152,13 @@ static dc_status train(dc_run *run) {
     return status;
 }
 
+// A run may be resumed from another folder: record where the data really is, if it can be said shortly.
+static void whole_path(char path[DC_TEXT_MAX]) {
+    char *whole = *path ? realpath(path, NULL) : NULL;
+    if (whole && strlen(whole) < DC_TEXT_MAX) memcpy(path, whole, strlen(whole) + 1);
+    free(whole);
+}
+
 static dc_status fresh(dc_run *run, dc_dataset *data, const cli_args *args, const flags *f) {
     dc_arena arena;
     dc_arena_init(&arena, 0);
@@ -157,6 +167,7 @@ static dc_status fresh(dc_run *run, dc_dataset *data, const cli_args *args, cons
     DC_TRY(status);
     if (!*f->out) return dc_fail(DC_USAGE, "write --out RUN", "a folder for the run is missing");
     DC_TRY(cli_run_data(run, data));
+    whole_path(run->options.data);
     cli_catch_signals(); // from here on there is something to save
     DC_TRY(dc_run_start(run, data, f->out));
     return train(run);

@@ -170,12 +170,14 @@ static dc_status train(lock_job *job, dc_dataset *data) {
     job->run.progress = progress;
     job->run.progress_ctx = job;
     DC_TRY(open_run(job, data));
-    double start = cli_now();
+    atomic_store(&job->step, job->run.step);
+    atomic_store(&job->before, job->run.step);
+    double start = dc_now();
     DC_TRY(dc_run_train(&job->run));
-    job->result.seconds = cli_now() - start;
+    job->result.seconds = dc_now() - start;
     job->result.steps_per_second =
         (double)(job->run.step - job->run.first_step) / (job->result.seconds + 1e-9);
-    DC_TRY(dc_lock_evaluate(&job->run.agent, &job->result.score));
+    DC_TRY(dc_lock_evaluate(&job->run.agent, &cli_stop, &job->result.score));
     return write_result(job);
 }
 
@@ -215,6 +217,7 @@ static dc_status run_job(lock_job *job) {
     DC_TRY(finished_earlier(job, &finished));
     if (finished) {
         atomic_store(&job->step, job->run.options.steps);
+        atomic_store(&job->before, job->run.options.steps);
         return DC_OK;
     }
     dc_dataset data = {0};
@@ -236,6 +239,8 @@ static void *worker(void *ctx) {
         if (job->status != DC_OK) {
             snprintf(job->error, sizeof job->error, "%s", dc_error());
             atomic_store(&sweep->failed, 1);
+            if (job->status != DC_INTERRUPTED)
+                atomic_store(&cli_stop, 1); // the others save and stop
         }
         atomic_fetch_add(&sweep->done, 1);
     }
@@ -243,13 +248,19 @@ static void *worker(void *ctx) {
     return NULL;
 }
 
-static void show(lock_sweep *sweep, cli_line *line, double start, int64_t before) {
-    int64_t done = 0, all = 0;
+// Steps done, and of those the ones that earlier calls did.
+static int64_t steps_done(lock_sweep *sweep, int64_t *before) {
+    int64_t done = *before = 0;
     for (int i = 0; i < sweep->count; i++) {
         done += atomic_load(&sweep->jobs[i].step);
-        all += sweep->jobs[i].result.steps;
+        *before += atomic_load(&sweep->jobs[i].before);
     }
-    double rate = (double)(done - before) / (cli_now() - start + 1e-9);
+    return done;
+}
+
+static void show(lock_sweep *sweep, cli_line *line, double start) {
+    int64_t before, done = steps_done(sweep, &before), all = sweep->steps;
+    double rate = (double)(done - before) / (dc_now() - start + 1e-9);
     char text[160], eta[32];
     snprintf(text, sizeof text, "%d of %d runs done  %.0f%% of the steps  %.0f steps/s  ETA %s",
              atomic_load(&sweep->done), sweep->count, 100.0 * (double)done / (double)all, rate,
@@ -260,10 +271,10 @@ static void show(lock_sweep *sweep, cli_line *line, double start, int64_t before
 static void watch(lock_sweep *sweep) {
     cli_line line;
     cli_line_init(&line);
-    double start = cli_now();
+    double start = dc_now();
     while (atomic_load(&sweep->active) > 0) {
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-        if (cli_now() - start > 1) show(sweep, &line, start, 0);
+        if (dc_now() - start > 1) show(sweep, &line, start);
     }
     cli_line_clear(&line);
 }
@@ -291,6 +302,8 @@ dc_status lock_sweep_run(lock_sweep *sweep) {
     int cores = sweep->threads ? sweep->threads : dc_core_count();
     int workers = sweep->count < cores ? sweep->count : cores;
     sweep->threads_each = cores / workers;
+    for (int i = 0; i < sweep->count; i++)
+        sweep->steps += sweep->jobs[i].result.steps;
     cli_catch_signals();
     pthread_t *ids = calloc((size_t)workers, sizeof *ids);
     if (!ids) return dc_fail(DC_NO_MEMORY, NULL, "no memory for workers");

@@ -22,7 +22,8 @@ typedef struct lock_job {
     char folder[1024]; // "": in memory
     dc_run run;
     dc_lock_result result;
-    _Atomic int64_t step; // for the progress line
+    _Atomic int64_t step;   // for the progress line
+    _Atomic int64_t before; // of these, done by earlier calls
     dc_status status;
     char error[1024];
 } lock_job;
@@ -30,6 +31,7 @@ typedef struct lock_job {
 typedef struct lock_sweep {
     lock_job *jobs; // (count)
     int count, threads;
+    int64_t steps;                  // of all jobs
     _Atomic int next, done, active; // next job to take; finished jobs; workers still there
     _Atomic int failed;             // non-zero: take no further jobs
     int threads_each;

@@ -2,6 +2,7 @@
 // What the library has to say meanwhile goes to standard error as warnings.
 #include "cli.h"
 
+#include "base/build.h"
 #include "base/log.h"
 #include "base/options.h"
 
@@ -44,6 +45,7 @@ static dc_status dispatch(int argc, char **argv) {
     if (argc < 2) return dc_fail(DC_USAGE, "dcrl --help lists them", "a command is missing");
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
         return help(), DC_OK;
+    if (!strcmp(argv[1], "--version")) return puts(dc_build_id()), DC_OK;
     for (size_t i = 0; i < COMMANDS; i++)
         if (!strcmp(argv[1], commands[i].name)) return commands[i].run(argc - 2, argv + 2);
     return unknown(argv[1]);

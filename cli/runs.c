@@ -1,6 +1,8 @@
 // Shared handling of runs, see runs.h.
 #include "runs.h"
 
+#include "base/build.h"
+
 #include "base/log.h"
 #include "env/lock.h"
 
@@ -88,9 +90,9 @@ static dc_status reopen(dc_run *run, dc_dataset *data, const char *folder, const
     const char *hash = text_of(config, "data_hash"), *build = text_of(config, "build");
     DC_TRY(configure(run, config, folder));
     if (!hash || !build) return config_error(folder, DC_BAD_INPUT, "data_hash or build is missing");
-    if (strcmp(build, DCRL_BUILD) != 0)
+    if (strcmp(build, dc_build_id()) != 0)
         dc_log(DC_WARN, "%s was begun by build %s, this is %s: results may differ in the last bits",
-               folder, build, DCRL_BUILD);
+               folder, build, dc_build_id());
     run->options.threads = threads;
     dc_status status = cli_run_data(run, data);
     if (status == DC_USAGE) return config_error(folder, status, dc_error());
@@ -115,12 +117,6 @@ char *cli_split(char **rest, char mark) {
     return part;
 }
 
-double cli_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 const char *cli_duration(double seconds, char out[32]) {
     int64_t s = seconds > 0 && seconds < 1e9 ? (int64_t)(seconds + 0.5) : 0;
     if (s >= 3600)
@@ -131,11 +127,11 @@ const char *cli_duration(double seconds, char out[32]) {
 }
 
 void cli_line_init(cli_line *line) {
-    *line = (cli_line){.terminal = isatty(2) == 1, .last = cli_now()};
+    *line = (cli_line){.terminal = isatty(2) == 1, .last = dc_now()};
 }
 
 void cli_line_show(cli_line *line, const char *text) {
-    double t = cli_now();
+    double t = dc_now();
     if (line->terminal) {
         fprintf(stderr, "\r\033[K%s", text);
         line->shown = true;

@@ -4,6 +4,8 @@
 #define CLI_RUNS_H
 
 #include "args.h"
+
+#include "base/clock.h"
 #include "train/run.h"
 
 #include <stdatomic.h>
@@ -30,7 +32,6 @@ void cli_line_show(cli_line *line, const char *text);
 void cli_line_clear(cli_line *line);
 // The next part of *rest before `mark`, which is overwritten; NULL when there is none left.
 char *cli_split(char **rest, char mark);
-double cli_now(void);
 // "1:02:03", "2:03"
 const char *cli_duration(double seconds, char out[32]);
 

@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -94,10 +95,24 @@ static void *worker(void *arg) {
     return NULL;
 }
 
+// A container's share of the processors, rounded up; 0: no limit.
+static int quota(void) {
+    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "r"); // "200000 100000", or "max 100000"
+    double share = 0, period = 0;
+    if (!file) return 0;
+    int read = fscanf(file, "%lf %lf", &share, &period);
+    fclose(file);
+    if (read != 2 || !(share > 0) || !(period > 0) || share / period > THREADS_MAX) return 0;
+    int whole = (int)(share / period);
+    return share / period > whole ? whole + 1 : whole;
+}
+
 int dc_core_count(void) {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
     long n = sysconf(_SC_NPROCESSORS_ONLN);
+    if (sched_getaffinity(0, sizeof set, &set) == 0) n = CPU_COUNT(&set);
+    int most = quota();
+    if (most && n > most) n = most;
     return n > THREADS_MAX ? THREADS_MAX : n > 0 ? (int)n : 1;
 }
 

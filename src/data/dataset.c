@@ -14,11 +14,12 @@
 #include "base/hash.h"
 #include "base/log.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { WIDTH_MAX = 1 << 24 }; // values of a row: sums of a few widths stay within int
 
 static const char layout[] =
     "a data set has arrays observations (N, ...), actions (N, ...) and terminals (N)";
@@ -65,8 +66,8 @@ static dc_status enter(dc_dataset *data, const char *name, int64_t width, const 
 }
 
 static dc_status check_width(const char *name, int64_t width) {
-    if (width >= 1 && width <= INT_MAX) return DC_OK;
-    return dc_fail(DC_BAD_INPUT, "give every row 1 to 2^31 - 1 values",
+    if (width >= 1 && width <= WIDTH_MAX) return DC_OK;
+    return dc_fail(DC_BAD_INPUT, "give every row 1 to 2^24 values",
                    "impossible row size (%s: %lld values)", name, (long long)width);
 }
 

@@ -32,10 +32,11 @@ static void shuffle(int *v, int n, uint64_t seed) {
 }
 
 dc_status dc_lock_init(dc_lock *lock, int horizon, uint64_t seed) {
-    *lock = (dc_lock){.horizon = horizon, .bits = bits_for(horizon)};
+    *lock = (dc_lock){0};
     if (horizon < HORIZON_MIN || horizon > HORIZON_MAX)
         return dc_fail(DC_USAGE, NULL, "the horizon must be between %d and %d (%d)", HORIZON_MIN,
                        HORIZON_MAX, horizon);
+    *lock = (dc_lock){.horizon = horizon, .bits = bits_for(horizon)};
     lock->code = calloc((size_t)horizon, sizeof *lock->code);
     lock->answer = calloc((size_t)horizon, sizeof *lock->answer);
     if (!lock->code || !lock->answer) {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AGENTS_MAX = 32, HORIZONS_MAX = 64 };
+enum { AGENTS_MAX = DC_LOCK_AGENTS_MAX, HORIZONS_MAX = 64 };
 
 typedef struct groups {
     const char *agents[AGENTS_MAX];
@@ -172,7 +172,9 @@ void dc_lock_table(const dc_lock_result *r, int count, dc_text *out) {
         for (int h = 0; h < g.horizon_count; h++) {
             spread s = over_seeds(r, count, g.agents[a], g.horizons[h], -1);
             char cell[40] = "-";
-            if (s.count)
+            if (s.count == 1)
+                snprintf(cell, sizeof cell, s.mean < 1e5 ? "%.2f" : "%.1e", s.mean);
+            else if (s.count)
                 snprintf(cell, sizeof cell, s.mean < 1e5 ? "%.2f +- %.2f" : "%.1e +- %.0e", s.mean,
                          s.sd);
             dc_text_add(out, "  %18s", cell);
@@ -195,8 +197,11 @@ void dc_lock_sentence(const dc_lock_result *r, int count, dc_text *out) {
     const char *join = ": ";
     for (int a = 0; a < g.agent_count; a++) {
         if (a == best) continue;
-        dc_text_add(out, "%s%.3g times lower than %s", join,
-                    over_seeds(r, count, g.agents[a], far, -1).mean / least, g.agents[a]);
+        double ratio = over_seeds(r, count, g.agents[a], far, -1).mean / least;
+        if (ratio < 1.1)
+            dc_text_add(out, "%sabout that of %s", join, g.agents[a]);
+        else
+            dc_text_add(out, "%s%.3g times lower than that of %s", join, ratio, g.agents[a]);
         join = ", ";
     }
     dc_text_add(out, ".\n");

@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "rollout/lock_eval.h"
 
+enum { DC_LOCK_AGENTS_MAX = 32 }; // of one table
+
 typedef struct dc_lock_result {
     char agent[DC_TEXT_MAX];                       // as asked for: "dcrl:recursion=off"
     int64_t horizon, n, steps, seed, batch, slots; // n and slots -1: the method has none

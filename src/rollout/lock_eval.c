@@ -31,12 +31,15 @@ static double middle(int64_t i, int64_t bins, int64_t longest) {
     return 1 + (double)(from + to - 1) / 2;
 }
 
-static void score_all(dc_agent *agent, dc_lock_score *score, buffers *b) {
+static dc_status score_all(dc_agent *agent, const atomic_int *stop, dc_lock_score *score,
+                           buffers *b) {
     int64_t horizon = agent->data->rows, longest = horizon - 1;
     double sums[DC_LOCK_BINS] = {0}, far = 0;
     int64_t counts[DC_LOCK_BINS] = {0}, far_count = 0;
     score->bins = (int)(longest < DC_LOCK_BINS ? longest : DC_LOCK_BINS);
     for (int64_t h = 1; h <= longest; h++) {
+        if (stop && atomic_load(stop))
+            return dc_fail(DC_INTERRUPTED, NULL, "stopped while evaluating");
         double sum = error_at(agent, horizon, h, b);
         int64_t bin = (h - 1) * score->bins / longest;
         sums[bin] += sum;
@@ -50,14 +53,15 @@ static void score_all(dc_agent *agent, dc_lock_score *score, buffers *b) {
         score->distance[i] = middle(i, score->bins, longest);
         score->error[i] = sums[i] / (double)counts[i];
     }
+    return DC_OK;
 }
 
-dc_status dc_lock_evaluate(dc_agent *agent, dc_lock_score *score) {
+dc_status dc_lock_evaluate(dc_agent *agent, const atomic_int *stop, dc_lock_score *score) {
     size_t n = (size_t)agent->data->rows;
     buffers b = {calloc(n, sizeof *b.s), calloc(n, sizeof *b.g), calloc(n, sizeof *b.d)};
     dc_status status = DC_OK;
     if (b.s && b.g && b.d)
-        score_all(agent, score, &b);
+        status = score_all(agent, stop, score, &b);
     else
         status = dc_fail(DC_NO_MEMORY, NULL, "no memory to evaluate a lock of %zu states", n);
     free(b.s);

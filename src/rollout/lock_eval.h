@@ -5,6 +5,8 @@
 
 #include "algo/agent.h"
 
+#include <stdatomic.h>
+
 enum { DC_LOCK_BINS = 32 };
 
 typedef struct dc_lock_score {
@@ -15,6 +17,7 @@ typedef struct dc_lock_score {
 } dc_lock_score;
 
 // The agent's data set must be the lock's single trajectory.
-dc_status dc_lock_evaluate(dc_agent *agent, dc_lock_score *score);
+// Asks O(H^2) questions; a non-zero *stop ends it with DC_INTERRUPTED. Nullable: stop
+dc_status dc_lock_evaluate(dc_agent *agent, const atomic_int *stop, dc_lock_score *score);
 
 #endif

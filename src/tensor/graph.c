@@ -2,7 +2,6 @@
 // grad.c, plan.c and run.c.
 #include "tensor/graph.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,10 +47,7 @@ static dc_ref push(dc_graph *g, dc_node node, const char *name) {
     if (g->count == g->room) {
         int room = g->room ? g->room * 2 : 64;
         dc_node *nodes = realloc(g->nodes, (size_t)room * sizeof *nodes);
-        if (!nodes) {
-            fprintf(stderr, "dcrl: no memory for a graph of %d nodes\n", room);
-            abort(); // a few kilobytes: nothing sensible can follow
-        }
+        DC_CHECK(nodes); // a few kilobytes while an agent is described: nothing sensible can follow
         g->nodes = nodes;
         g->room = room;
     }

@@ -2,10 +2,11 @@
 // order, the rows and the write-or-add decisions were made by grad.c; memory was placed by plan.c.
 #include "tensor/run.h"
 
+#include "base/clock.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 dc_view dc_value(const dc_exec *x, dc_ref r) {
     const dc_node *n = &x->graph->nodes[r], *owner = &x->graph->nodes[n->base];
@@ -92,12 +93,6 @@ static void zero_sums(const dc_exec *x, dc_ref r) {
     }
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 // Layers use as many rows as what they are applied to.
 static void pass_used(const dc_exec *x, const dc_node *n) {
     if (n->op == DC_OP_linear || n->op == DC_OP_gelu_layernorm)
@@ -111,9 +106,9 @@ static void call(const dc_exec *x, const dc_backend *backend, const dc_node *n, 
         fn(x, n);
         return;
     }
-    double start = now();
+    double start = dc_now();
     fn(x, n);
-    x->times[(back ? DC_OPS : 0) + n->op] += now() - start;
+    x->times[(back ? DC_OPS : 0) + n->op] += dc_now() - start;
 }
 
 static void backward(const dc_exec *x, const dc_backend *backend) {

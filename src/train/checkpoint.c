@@ -172,7 +172,7 @@ static dc_status read_step(dc_run *run, const dc_st_file *file, const char *path
     const char *step = dc_st_meta_get(file, "step");
     char *end = NULL;
     long long n = step ? strtoll(step, &end, 10) : -1;
-    if (n < 0 || *end)
+    if (n < 0 || *end || !*step)
         return dc_fail(DC_BAD_INPUT, NULL, "%s: impossible step (%s)", path, step ? step : "none");
     if (n > run->options.steps)
         return dc_fail(DC_BAD_INPUT, NULL, "%s lies past the last step of the run (%" PRId64 ")",

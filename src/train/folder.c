@@ -4,6 +4,7 @@
 // can only be leftovers, and are removed.
 #include "train/folder.h"
 
+#include "base/build.h"
 #include "base/file.h"
 
 #include <dirent.h>
@@ -138,7 +139,7 @@ dc_status dc_folder_write_config(const dc_run *run) {
     dc_text_add(&text, ",\n");
     dc_options_json(run->algo->options, run->config, &text);
     dc_text_add(&text, ",\n  \"data_hash\": \"%016" PRIx64 "\",\n  \"build\": \"%s\"\n}\n",
-                run->data->hash, DCRL_BUILD);
+                run->data->hash, dc_build_id());
     dc_status status = dc_text_status(&text);
     if (status == DC_OK) status = dc_file_write(path, text.bytes, text.used);
     dc_text_fini(&text);

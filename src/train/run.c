@@ -2,6 +2,7 @@
 // algo/; checkpoints and logs go to the folder, progress to whoever listens.
 #include "train/run.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "train/folder.h"
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define AT(field) offsetof(dc_run_options, field)
@@ -41,12 +41,6 @@ const dc_option dc_run_table[] = {
     {0},
 };
 #undef AT
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 // --- options ---
 
@@ -127,9 +121,8 @@ dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
 static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) {
     const dc_run_options *o = &run->options;
     if (o->device != 0)
-        return dc_fail(DC_UNSUPPORTED,
-                       "use --device cpu, or build with -DDCRL_CUDA=ON where nvcc is",
-                       "this build has no CUDA backend (--device cuda)");
+        return dc_fail(DC_UNSUPPORTED, "use --device cpu",
+                       "there is no CUDA backend yet (--device cuda)");
     run->data = data;
     if (folder) {
         run->folder = strdup(folder);
@@ -170,8 +163,14 @@ static dc_status read_newest(dc_run *run) {
         char path[DC_PATH_MAX];
         status = dc_folder_checkpoint(path, run->folder, steps[i]);
         if (status == DC_OK) status = dc_checkpoint_read(run, path);
+        if (status == DC_OK && run->step != steps[i])
+            status = dc_fail(DC_BAD_INPUT, NULL,
+                             "%s is of step %" PRId64 ", not of the one it is named for", path,
+                             run->step);
         if (status == DC_OK)
             run->saved_step = run->step;
+        else if (status != DC_BAD_INPUT)
+            break; // the system failed, not the file: going back would lose what was saved
         else if (i + 1 < count)
             dc_log(DC_WARN, "%s; an older checkpoint is tried", dc_error());
     }
@@ -311,7 +310,7 @@ typedef struct clock_state { // wall clock of this process's part of the run
 // What falls due after a step: log, save, progress, stop.
 static dc_status due(dc_run *run, clock_state *clock) {
     const dc_run_options *o = &run->options;
-    double t = now();
+    double t = dc_now();
     bool last = run->step == o->steps, stop = run->stop && atomic_load(run->stop);
     if (run->step % o->log_every == 0 || last) {
         close_sums(run);
@@ -341,7 +340,7 @@ static dc_status finish(dc_run *run) {
 }
 
 dc_status dc_run_train(dc_run *run) {
-    clock_state clock = {.start = now(), .log_step = run->step};
+    clock_state clock = {.start = dc_now(), .log_step = run->step};
     clock.last_log = clock.last_progress = clock.start;
     run->first_step = run->step;
     while (run->step < run->options.steps) {

@@ -1,10 +1,10 @@
 // Run: trains an agent and keeps what it does in a folder that survives anything.
 //
 //   RUN/config.json          fully resolved options, the data's hash, the build's id
-//   RUN/train.csv            means of the metrics between two log steps; the same bytes for the
-//   same seed RUN/timing.csv           wall-clock seconds and steps a second: apart, since they are
-//   never the same RUN/step-*.safetensors   complete state: weights, targets, Adam moments,
-//   sampler, open log sums RUN/DONE                 written last
+//   RUN/train.csv            means of the metrics between two log steps: same seed, same bytes
+//   RUN/timing.csv           wall-clock seconds and steps a second, apart: they are never the same
+//   RUN/step-*.safetensors   complete state: weights, targets, Adam moments, sampler, log sums
+//   RUN/DONE                 written last
 //
 // Stopping anywhere and resuming gives the same bytes as never having stopped.
 #ifndef DC_RUN_FOLDER_H

@@ -306,7 +306,7 @@ static void check_evaluation(int horizon, dc_pool *pool) {
     brute want;
     world_open(&w, horizon, pool);
     measure(&w.agent, &want);
-    assert_int_equal(dc_lock_evaluate(&w.agent, &score), DC_OK);
+    assert_int_equal(dc_lock_evaluate(&w.agent, NULL, &score), DC_OK);
     assert_true(fabs(score.accumulated_error - want.far) <= 1e-6 * want.far);
     assert_int_equal(score.bins, want.bins);
     for (int i = 0; i < score.bins; i++) {

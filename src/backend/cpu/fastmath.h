@@ -37,17 +37,10 @@ static inline dc_real dc_exp(dc_real x) {
 #endif
 }
 
-// gelu in its tanh form, x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3), and its derivative.
+// gelu in its tanh form, x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3).
 static inline dc_real dc_gelu(dc_real x) {
     dc_real u2 = (dc_real)1.5957691216057308 * x * (1 + (dc_real)0.044715 * x * x);
     return x / (1 + dc_exp(-u2));
-}
-
-static inline dc_real dc_gelu_slope(dc_real x) {
-    dc_real u2 = (dc_real)1.5957691216057308 * x * (1 + (dc_real)0.044715 * x * x);
-    dc_real s = 1 / (1 + dc_exp(-u2));
-    dc_real slope = (dc_real)1.5957691216057308 * (1 + (dc_real)0.134145 * x * x);
-    return s + x * s * (1 - s) * slope;
 }
 
 #endif

@@ -1,0 +1,13 @@
+// Seconds of a clock that only goes forward.
+#ifndef DC_CLOCK_H
+#define DC_CLOCK_H
+
+#include <time.h>
+
+static inline double dc_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+#endif
