@@ -24,6 +24,7 @@ enum {
     DC_STREAM_INIT = 8,    // network weights
     DC_STREAM_LOCK = 9,    // combination-lock: permutation and answers
     DC_STREAM_GROUND = 10, // one-step grounding rows
+    DC_STREAM_ENV = 11,    // environments: (episode, draw)
 };
 
 typedef struct dc_u32x4 {
