@@ -267,9 +267,9 @@ dc_cell dc_maze_cell(const double xy[2]) {
     return (dc_cell){(int)((xy[1] + 6.0) / 4.0), (int)((xy[0] + 6.0) / 4.0)};
 }
 
-void dc_maze_steps(const dc_maze *maze, dc_cell goal, int *steps) {
+int dc_maze_steps(const dc_maze *maze, dc_cell goal, int *steps, dc_cell *order) {
     static const dc_cell around[4] = {{-1, 0}, {0, -1}, {1, 0}, {0, 1}};
-    dc_cell queue[DC_MAZE_CELLS];
+    dc_cell own[DC_MAZE_CELLS], *queue = order ? order : own;
     int head = 0, tail = 0;
     for (int c = 0; c < maze->rows * maze->cols; c++)
         steps[c] = -1;
@@ -284,4 +284,5 @@ void dc_maze_steps(const dc_maze *maze, dc_cell goal, int *steps) {
             queue[tail++] = next;
         }
     }
+    return tail;
 }

@@ -74,7 +74,9 @@ void dc_maze_xy(dc_cell cell, double xy[2]);
 // The cell of a place; rounds towards zero, as the reference does.
 dc_cell dc_maze_cell(const double xy[2]);
 // Steps from every cell to `goal` by the shortest way: steps (rows, cols), -1 where there is none.
+// Returns how many cells have a way, and lists them nearest first: order (rows * cols). Nullable:
+// order
 enum { DC_MAZE_CELLS = 256 };
-void dc_maze_steps(const dc_maze *maze, dc_cell goal, int *steps);
+int dc_maze_steps(const dc_maze *maze, dc_cell goal, int *steps, dc_cell *order);
 
 #endif

@@ -85,11 +85,11 @@ static void test_tasks(void **state) {
             const dc_maze_task *k = &s.tasks[t];
             assert_false(dc_maze_wall(s.maze, k->start) || dc_maze_wall(s.maze, k->goal));
             assert_true(!s.family->ball || !dc_maze_wall(s.maze, k->ball));
-            dc_maze_steps(s.maze, k->goal, steps);
+            dc_maze_steps(s.maze, k->goal, steps, NULL);
             assert_true(s.maze->in_count || steps[k->start.i * s.maze->cols + k->start.j] >= 0);
         }
     assert_int_equal(dc_env_find(&s, "pointmaze-medium"), DC_OK);
-    dc_maze_steps(s.maze, (dc_cell){6, 6}, steps);
+    dc_maze_steps(s.maze, (dc_cell){6, 6}, steps, NULL);
     assert_int_equal(steps[1 * 8 + 1], 10); // counted by hand on the map
     assert_int_equal(steps[0], -1);
 }

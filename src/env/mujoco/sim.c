@@ -133,7 +133,7 @@ void dc_env_observe(const dc_env *env, double *obs) {
 
 static bool within(const double *a, const double *b, double reach) {
     double x = a[0] - b[0], y = a[1] - b[1];
-    return sqrt(x * x + y * y) <= reach;
+    return sqrt(fma(y, y, x * x)) <= reach;
 }
 
 dc_outcome dc_env_judge(const dc_env *env) {
