@@ -179,7 +179,7 @@ static dc_gen_rows rows_of(const job *j, int64_t k) {
 static dc_status play_numbered(const job *j, dc_env *env, int64_t k) {
     const dc_gen *gen = j->gen;
     dc_philox_draws philox;
-    dc_list_draws list;
+    dc_list_draws list = {0};
     env->draws = gen->draws ? dc_draws_list(&list, gen->draws + (j->first + k) * gen->draw_count,
                                             gen->draw_count)
                             : dc_draws_philox(&philox, gen->seed, (uint64_t)(j->first + k));

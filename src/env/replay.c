@@ -57,7 +57,7 @@ static dc_status play(const dc_replay *r, dc_env *env, int64_t s) {
 
 static dc_status play_drawing(const dc_replay *r, dc_env *env, int64_t s) {
     dc_philox_draws philox;
-    dc_list_draws list;
+    dc_list_draws list = {0};
     env->draws = r->draws ? dc_draws_list(&list, r->draws + s * r->draw_count, r->draw_count)
                           : dc_draws_philox(&philox, r->seed, (uint64_t)s);
     DC_TRY(play(r, env, s));

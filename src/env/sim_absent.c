@@ -1,6 +1,8 @@
 // env/sim.h in a build without MuJoCo: no world can be made, so nothing else is ever called.
 #include "env/sim.h"
 
+#include <stddef.h>
+
 dc_status dc_world_new(dc_world **world, const dc_env_spec *spec) {
     *world = NULL;
     return dc_fail(DC_UNSUPPORTED,

@@ -335,7 +335,7 @@ static void move_to(dc_env *env, const double robot[2], const double ball[2]) {
 
 // The goal's observation has the posture of a robot that has moved at random for a while.
 static void show_goal(dc_env *env, double *goal) {
-    double action[ACT_MAX];
+    double action[ACT_MAX] = {0};
     bool floats = env->float_actions;
     pose_robot(env);
     env->float_actions = true; // random actions are float32, whatever the policy's are
