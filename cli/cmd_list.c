@@ -5,6 +5,7 @@
 
 #include "algo/agent.h"
 #include "base/json.h"
+#include "env/spec.h"
 #include "train/presets.h"
 
 #include <stdio.h>
@@ -19,23 +20,44 @@ static const char usage[] =
 
 static const dc_option no_flags[] = {{0}};
 
-static const struct {
-    const char *name, *about;
-} envs[] = {{"lock-H", "combination-lock of H states, for instance lock-512"}};
+static const char lock_about[] = "combination-lock of H states, for instance lock-512";
+static const char forms[] = "\nA maze's name may go on with -navigate, -stitch or -explore (its "
+                            "data), then -oraclerep (goals are xy)\n"
+                            "or -singletask[-taskK] (one task, rewards -1 and 0), then -v0.\n";
+
+static void env_json(const dc_env_spec *e, dc_text *out) {
+    dc_text_add(out, ", {\"name\": \"%s\", \"about\": \"%s\", ", e->name, e->family->about);
+    dc_text_add(out,
+                "\"obs\": %d, \"act\": %d, \"goal\": %d, \"oracle_goal\": 2, \"goal_at\": %d, ",
+                e->family->obs, e->family->act, e->goal, e->family->goal_at);
+    dc_text_add(out, "\"nq\": %d, \"nv\": %d, \"horizon\": %d, \"tolerance\": ", e->family->nq,
+                e->family->nv, e->horizon);
+    dc_json_number(out, e->family->tolerance);
+    dc_text_add(out, ", \"tasks\": [");
+    for (int t = 0; t < DC_TASKS; t++) {
+        const dc_maze_task *k = &e->tasks[t];
+        dc_text_add(out, "%s{\"start\": [%d, %d], \"goal\": [%d, %d]", t ? ", " : "", k->start.i,
+                    k->start.j, k->goal.i, k->goal.j);
+        if (e->family->ball) dc_text_add(out, ", \"ball\": [%d, %d]", k->ball.i, k->ball.j);
+        dc_text_add(out, "}");
+    }
+    dc_text_add(out, "]}");
+}
 
 static void list_envs(bool json, dc_text *out) {
-    size_t count = sizeof envs / sizeof envs[0];
-    for (size_t i = 0; i < count; i++) {
-        if (!json) {
-            dc_text_add(out, "%-10s %s\n", envs[i].name, envs[i].about);
-            continue;
-        }
-        dc_text_add(out, "%s{\"name\": ", i ? ", " : "{\"envs\": [");
-        dc_json_quote(out, envs[i].name);
-        dc_text_add(out, ", \"about\": ");
-        dc_json_quote(out, envs[i].about);
-        dc_text_add(out, i + 1 == count ? "}]}\n" : "}");
+    dc_env_spec e;
+    if (json)
+        dc_text_add(out, "{\"envs\": [{\"name\": \"lock-H\", \"about\": \"%s\"}", lock_about);
+    else
+        dc_text_add(out, "%-24s %s\n", "lock-H", lock_about);
+    for (int r = 0; dc_env_row(&e, r); r++) {
+        if (json)
+            env_json(&e, out);
+        else
+            dc_text_add(out, "%-24s %s: obs %d, act %d, %d tasks, %d steps\n", e.name,
+                        e.family->about, e.family->obs, e.family->act, DC_TASKS, e.horizon);
     }
+    dc_text_add(out, json ? "]}\n" : forms);
 }
 
 static void agent_json(const dc_algo *a, dc_text *out) {

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Set-up: installs what is missing and nothing else.
 #
-#   tools/setup.sh build    compiler, cmake, ninja and the libraries: enough for `make` and `make demo`
+#   tools/setup.sh build    compiler, cmake, ninja and the libraries: enough for `make` and `make demo`;
+#                           MuJoCo (library, headers) and OGBench's description files, in deps/
 #   tools/setup.sh test     that, the checking tools, and the Python oracles of tools/requirements.txt in .venv
 #
 # Everything is looked for first, so a second run touches neither the network nor the disk. Packages come
@@ -16,8 +17,8 @@ build | test) ;;
 *) echo "usage: tools/setup.sh build|test" >&2 && exit 2 ;;
 esac
 
-build_packages="gcc libc6-dev make cmake ninja-build libopenblas-dev libdeflate-dev zlib1g-dev"
-test_packages="git clang libclang-rt-dev llvm clang-format clang-tidy libcmocka-dev python3 python3-venv"
+build_packages="gcc libc6-dev make cmake ninja-build libopenblas-dev libdeflate-dev zlib1g-dev python3 python3-venv"
+test_packages="git clang libclang-rt-dev llvm clang-format clang-tidy libcmocka-dev"
 
 packages=$build_packages
 [ "$mode" = test ] && packages="$packages $test_packages"
@@ -62,19 +63,63 @@ else
     fi
 fi
 
+python=/usr/bin/python3
+[ -x $python ] || python=$(command -v python3)
+
+# The simulator and the descriptions of the robots, out of the wheels that the tests' oracles come from: both sides
+# run the same library on the same files. Only files are taken; no Python is needed afterwards.
+pin() { sed -n "s/^\($1==[^ ]*\).*/\1/p" tools/requirements.txt; }
+
+unpack() { # WHEELS INTO
+    "$python" - "$1" "$2" <<'EOF'
+import pathlib, re, sys, zipfile
+
+# Where files of the wheels go: what is not matched stays out.
+RULES = [
+    (r"mujoco/(libmujoco\.so\.[0-9.]+)", r"mujoco/lib/\1"),
+    (r"mujoco/(include/mujoco/[a-z]\w+\.h)", r"mujoco/\1"),
+    (r"ogbench/((?:locomaze/assets|manipspace/descriptions)/.*[^/])", r"ogbench/\1"),
+    (r"(mujoco|ogbench)-[^/]+\.dist-info/(?:licenses/)?(.*LICENSE[^/]*)", r"\1/\2"),
+]
+for wheel in pathlib.Path(sys.argv[1]).glob("*.whl"):
+    archive = zipfile.ZipFile(wheel)
+    for name in archive.namelist():
+        for pattern, place in RULES:
+            if match := re.fullmatch(pattern, name):
+                target = pathlib.Path(sys.argv[2], match.expand(place))
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(archive.read(name))
+EOF
+}
+
+want="$(pin mujoco) $(pin ogbench) 1"
+if [ "$(cat deps/stamp 2>/dev/null)" != "$want" ]; then
+    say "fetching MuJoCo and OGBench's descriptions into deps/"
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    pip="$python -m pip"
+    $pip --version >/dev/null 2>&1 || { "$python" -m venv "$work/venv" && pip="$work/venv/bin/python -m pip"; }
+    if $pip download -q --disable-pip-version-check --only-binary :all: --no-deps --python-version 3.11 \
+        -d "$work" "$(pin mujoco)" "$(pin ogbench)" >&2; then
+        rm -rf deps
+        unpack "$work" deps
+        echo "$want" >deps/stamp
+    else
+        say "no wheels could be fetched: the build goes on without simulation"
+    fi
+fi
+
 [ "$mode" = test ] || exit 0
 
 # The oracles. The stamp holds what the environment was made from: the pins and the interpreter.
-python=/usr/bin/python3
-[ -x $python ] || python=$(command -v python3)
 stamp=.venv/stamp
 want=$({ cat tools/requirements.txt; readlink -f "$python"; } | cksum)
 if [ "$(cat $stamp 2>/dev/null)" != "$want" ]; then
-    say "making .venv with the Python oracles (numpy, safetensors, jax)"
+    say "making .venv with the Python oracles (numpy, safetensors, jax, mujoco, ogbench)"
     rm -rf .venv
     "$python" -m venv .venv
     # Wheels only: nothing is compiled and nothing of theirs runs while installing.
     .venv/bin/python -m pip install -q --disable-pip-version-check --only-binary :all: --no-deps -r tools/requirements.txt >&2
-    .venv/bin/python -c 'import jax, numpy, safetensors, scipy' || { say "the Python oracles do not load"; exit 1; }
+    .venv/bin/python -c 'import jax, numpy, safetensors, scipy, ogbench' || { say "the Python oracles do not load"; exit 1; }
     echo "$want" >$stamp
 fi

@@ -14,8 +14,6 @@
 
 // Names of the streams. A number once given is never reused: it is part of every run's identity.
 enum {
-    DC_STREAM_ACTOR = 20,      // policy rows: start state
-    DC_STREAM_ACTOR_GOAL = 21, // policy rows: goal
     DC_STREAM_SLOT = 1,        // which slot a row takes
     DC_STREAM_SEGMENT = 2,     // a slot's next segment: (slot, generation)
     DC_STREAM_SPLIT = 3,       // random splits and candidates of explicit trees
@@ -26,6 +24,9 @@ enum {
     DC_STREAM_INIT = 8,        // network weights
     DC_STREAM_LOCK = 9,        // combination-lock: permutation and answers
     DC_STREAM_GROUND = 10,     // one-step grounding rows
+    DC_STREAM_ENV = 11,        // environments: (episode, draw)
+    DC_STREAM_ACTOR = 20,      // policy rows: start state
+    DC_STREAM_ACTOR_GOAL = 21, // policy rows: goal
 };
 
 typedef struct dc_u32x4 {

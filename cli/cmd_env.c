@@ -1,0 +1,199 @@
+// dcrl env: the simulation seen from outside. `replay` plays given actions from given states, or
+// from resets, and writes what came of it; `model` writes the compiled model for MuJoCo's own
+// tools. Both are how the tests compare with the Python package.
+#include "args.h"
+#include "cli.h"
+
+#include "data/npz.h"
+#include "env/replay.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: dcrl env replay ENV --in FILE.npz --out FILE.npz [--seed S] [--threads T]\n"
+    "       dcrl env model ENV --out FILE.mjb\n"
+    "\n"
+    "replay takes qpos (S,nq), qvel (S,nv) and actions (S,T,A), and where wanted goal_xy (S,2); it "
+    "sets each start\n"
+    "state, plays the actions and writes qpos, qvel, obs, success, reward with shapes (S,T+1,...), "
+    "goal_xy (S,2).\n"
+    "With tasks (S) in place of qpos and qvel each start is a reset to that task (1 to 5), and "
+    "goal (S,G) is written,\n"
+    "too. draws (S,D) stands for the random numbers of resets and teleports, in order. float32 "
+    "actions are taken as\n"
+    "OGBench takes them.\n"
+    "model writes the compiled model.\n"
+    "\n"
+    "example: dcrl env replay antmaze-medium-v0 --in starts.npz --out played.npz\n";
+
+typedef struct flags {
+    char in[DC_TEXT_MAX], out[DC_TEXT_MAX];
+    int64_t seed, threads;
+} flags;
+
+static const dc_option table[] = {
+    {"in", DC_TEXT, offsetof(flags, in), "", 0, 0, NULL, "states and actions"},
+    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL, "file to write"},
+    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "seed of draws that are not given"},
+    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "0: one for every core"},
+    {0},
+};
+
+// ---- reading ----
+
+typedef struct input {
+    dc_npz npz;
+    dc_arena arena;
+} input;
+
+static dc_status wrong_shape(const input *in, const char *name, const dc_npy *npy,
+                             const char *want) {
+    dc_text got;
+    dc_text_init(&got);
+    for (int d = 0; d < npy->ndim; d++)
+        dc_text_add(&got, "%s%lld", d ? "," : "", (long long)npy->shape[d]);
+    dc_status status = dc_fail(DC_BAD_INPUT, want, "%s has shape (%s) (%s)", name,
+                               got.bytes ? got.bytes : "", in->npz.path);
+    dc_text_fini(&got);
+    return status;
+}
+
+// An array as doubles; values stays NULL when the file has none. A dimension of -1 is filled in
+// from the file.
+static dc_status read_array(input *in, const char *name, int ndim, int64_t *shape,
+                            const double **values, bool *floats) {
+    char want[96];
+    dc_npy npy;
+    const dc_npz_entry *entry = dc_npz_find(&in->npz, name);
+    *values = NULL;
+    if (!entry) return DC_OK;
+    DC_TRY(dc_npz_head(&in->npz, entry, &npy));
+    snprintf(want, sizeof want, "%d dimensions are needed", ndim);
+    if (npy.ndim != ndim) return wrong_shape(in, name, &npy, want);
+    for (int d = 0; d < ndim; d++) {
+        if (shape[d] < 0) shape[d] = npy.shape[d];
+        snprintf(want, sizeof want, "%lld is needed in place %d", (long long)shape[d], d);
+        if (shape[d] != npy.shape[d]) return wrong_shape(in, name, &npy, want);
+    }
+    double *out = dc_arena_take(&in->arena, (size_t)npy.count * sizeof *out);
+    if (!out) return DC_NO_MEMORY;
+    if (floats) *floats = npy.type == DC_F4;
+    *values = out;
+    return dc_npz_doubles(&in->npz, entry, &npy, out);
+}
+
+static dc_status read_input(input *in, const dc_maze_family *f, dc_replay *r) {
+    int64_t actions[3] = {-1, -1, f->act};
+    DC_TRY(read_array(in, "actions", 3, actions, &r->actions, &r->float_actions));
+    if (!r->actions)
+        return dc_fail(DC_BAD_INPUT, "see dcrl env --help", "there is no array 'actions' (%s)",
+                       in->npz.path);
+    int64_t s = r->starts = actions[0];
+    r->steps = actions[1];
+    if (s < 1) return dc_fail(DC_BAD_INPUT, NULL, "there is no start (%s)", in->npz.path);
+    int64_t draws[2] = {s, -1};
+    DC_TRY(read_array(in, "qpos", 2, (int64_t[]){s, f->nq}, &r->qpos, NULL));
+    DC_TRY(read_array(in, "qvel", 2, (int64_t[]){s, f->nv}, &r->qvel, NULL));
+    DC_TRY(read_array(in, "tasks", 1, (int64_t[]){s}, &r->tasks, NULL));
+    DC_TRY(read_array(in, "goal_xy", 2, (int64_t[]){s, 2}, &r->goal_xy, NULL));
+    DC_TRY(read_array(in, "draws", 2, draws, &r->draws, NULL));
+    r->draw_count = draws[1];
+    if (!r->tasks == !(r->qpos && r->qvel))
+        return dc_fail(DC_BAD_INPUT, "see dcrl env --help",
+                       "either qpos and qvel or tasks must be there (%s)", in->npz.path);
+    return DC_OK;
+}
+
+// ---- writing ----
+
+static dc_status take_output(dc_arena *arena, const dc_env_spec *spec, dc_replay *r) {
+    size_t rows = (size_t)r->starts * (size_t)(r->steps + 1), word = sizeof(double);
+    r->out_qpos = dc_arena_take(arena, rows * (size_t)spec->family->nq * word);
+    r->out_qvel = dc_arena_take(arena, rows * (size_t)spec->family->nv * word);
+    r->out_obs = dc_arena_take(arena, rows * (size_t)spec->family->obs * word);
+    r->success = dc_arena_take(arena, rows);
+    r->reward = dc_arena_take(arena, rows * word);
+    r->out_goal = dc_arena_take(arena, (size_t)r->starts * (size_t)spec->goal * word);
+    r->out_xy = dc_arena_take(arena, (size_t)r->starts * 2 * word);
+    bool all = r->out_qpos && r->out_qvel && r->out_obs && r->success && r->reward && r->out_goal &&
+               r->out_xy;
+    return all ? DC_OK : DC_NO_MEMORY;
+}
+
+static dc_status put(dc_npz_writer *writer, const dc_env_spec *spec, const dc_replay *r) {
+    int64_t s = r->starts, t = r->steps + 1;
+    const dc_maze_family *f = spec->family;
+    DC_TRY(dc_npz_writer_put(writer, "qpos", DC_F8, 3, (int64_t[]){s, t, f->nq}, r->out_qpos));
+    DC_TRY(dc_npz_writer_put(writer, "qvel", DC_F8, 3, (int64_t[]){s, t, f->nv}, r->out_qvel));
+    DC_TRY(dc_npz_writer_put(writer, "obs", DC_F8, 3, (int64_t[]){s, t, f->obs}, r->out_obs));
+    DC_TRY(dc_npz_writer_put(writer, "success", DC_B1, 2, (int64_t[]){s, t}, r->success));
+    DC_TRY(dc_npz_writer_put(writer, "reward", DC_F8, 2, (int64_t[]){s, t}, r->reward));
+    DC_TRY(dc_npz_writer_put(writer, "goal_xy", DC_F8, 2, (int64_t[]){s, 2}, r->out_xy));
+    if (r->tasks)
+        DC_TRY(
+            dc_npz_writer_put(writer, "goal", DC_F8, 2, (int64_t[]){s, spec->goal}, r->out_goal));
+    return dc_npz_writer_save(writer);
+}
+
+// ---- the commands ----
+
+static dc_status play(const flags *f, const dc_env_spec *spec, input *in) {
+    dc_replay r = {.seed = (uint64_t)f->seed};
+    dc_world *world = NULL;
+    dc_pool *pool = NULL;
+    dc_npz_writer *writer = NULL;
+    DC_TRY(dc_npz_open(&in->npz, f->in));
+    DC_TRY(read_input(in, spec->family, &r));
+    DC_TRY(take_output(&in->arena, spec, &r));
+    dc_status status = dc_world_new(&world, spec);
+    if (status == DC_OK) status = dc_pool_new(&pool, (int)f->threads);
+    if (status == DC_OK) status = dc_replay_run(&r, world, pool);
+    if (status == DC_OK) status = dc_npz_writer_new(&writer, f->out, 1);
+    if (status == DC_OK) status = put(writer, spec, &r);
+    dc_npz_writer_free(writer);
+    dc_pool_free(pool);
+    dc_world_free(world);
+    return status;
+}
+
+static dc_status replay(const flags *f, const dc_env_spec *spec) {
+    input in = {0};
+    dc_arena_init(&in.arena, 0);
+    dc_status status = play(f, spec, &in);
+    dc_npz_close(&in.npz);
+    dc_arena_fini(&in.arena);
+    return status;
+}
+
+static dc_status model(const flags *f, const dc_env_spec *spec) {
+    dc_world *world;
+    DC_TRY(dc_world_new(&world, spec));
+    dc_status status = dc_world_save(world, f->out);
+    dc_world_free(world);
+    return status;
+}
+
+dc_status cmd_env(int argc, char **argv) {
+    static const char *const names[] = {"replay", "model"};
+    flags f;
+    dc_env_spec spec;
+    cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_WORDS};
+    DC_TRY(cli_args_parse(&args, argc, argv));
+    if (args.help) return DC_OK;
+    if (args.word_count != 2)
+        return dc_fail(DC_USAGE, "dcrl env replay ENV --in FILE.npz --out FILE.npz",
+                       "what to do and one environment are needed");
+    const char *word = args.words[0];
+    if (strcmp(word, names[0]) != 0 && strcmp(word, names[1]) != 0) {
+        const char *near = dc_nearest(word, names, 2);
+        return dc_fail(DC_USAGE, "see dcrl env --help", "unknown sub-command (%s)%s%s", word,
+                       near ? ", perhaps " : "", near ? near : "");
+    }
+    DC_TRY(dc_env_find(&spec, args.words[1]));
+    DC_TRY(cli_args_need(&args, "out"));
+    if (!strcmp(word, names[1])) return model(&f, &spec);
+    DC_TRY(cli_args_need(&args, "in"));
+    return replay(&f, &spec);
+}

@@ -1,0 +1,65 @@
+// Simulation of the mazes on MuJoCo. A dc_world is what every copy of an environment shares (names
+// and the compiled model, both read-only); a dc_env is one copy, to be used by one thread at a
+// time.
+//
+//     name -> dc_env_find -> dc_world_new -> dc_env_new -> dc_env_reset -> dc_env_step -> ...
+//
+// Physics, order of draws, and what is observed when are OGBench's, to the bit where the libraries
+// allow (tests/env/test_maze_parity.py). MuJoCo's errors and warnings come back as statuses; an
+// environment whose step failed can be reset and used again. A build without MuJoCo has the same
+// functions, and dc_world_new says what is missing.
+#ifndef DC_ENV_SIM_H
+#define DC_ENV_SIM_H
+
+#include "env/draws.h"
+#include "env/spec.h"
+
+typedef struct dc_world dc_world;
+
+// Compose and compile the model. Errors: DC_UNSUPPORTED without MuJoCo, DC_IO without OGBench's
+// files.
+dc_status dc_world_new(dc_world **world, const dc_env_spec *spec);
+void dc_world_free(dc_world *world); // Nullable: world
+const dc_env_spec *dc_world_spec(const dc_world *world);
+// Write the compiled model as MuJoCo's own binary file (.mjb).
+dc_status dc_world_save(const dc_world *world, const char *path);
+
+typedef struct dc_env {
+    const dc_world *world;
+    struct mjData_ *data;
+    dc_draws draws;     // where random numbers come from; may be exchanged at any time
+    double goal[2];     // xy that counts as success
+    bool float_actions; // actions are float32 numbers: the point's step is then rounded as numpy
+                        // does
+} dc_env;
+
+typedef struct dc_outcome {
+    bool success;  // and with it the end of the episode
+    double reward; // 1 and 0, or 0 and -1 in single-task form
+} dc_outcome;
+
+// A fresh copy at the model's rest state, with goal (0, 0). Borrows: world. Owns: its state.
+dc_status dc_env_new(dc_env *env, const dc_world *world, dc_draws draws);
+void dc_env_free(dc_env *env); // safe on a zeroed struct, and twice
+
+// Start an episode of a task, and write the goal that a policy sees: (spec.goal). Nullable: goal
+dc_status dc_env_reset(dc_env *env, const dc_maze_task *task, double *goal);
+// Put the environment into a state, qpos (nq) and qvel (nv), as if it had just been made.
+dc_status dc_env_set(dc_env *env, const double *qpos, const double *qvel);
+// Take an action (act); writes the observation (obs) that belongs to it. After a teleport the
+// observation is still the one before the jump.
+dc_status dc_env_step(dc_env *env, const double *action, double *obs, dc_outcome *outcome);
+
+// The state now: obs (obs), qpos (nq), qvel (nv); success of the state itself.
+void dc_env_observe(const dc_env *env, double *obs);
+const double *dc_env_qpos(const dc_env *env);
+const double *dc_env_qvel(const dc_env *env);
+dc_outcome dc_env_judge(const dc_env *env);
+// A cell's centre with the reference's noise of up to 1 per axis (two draws).
+void dc_env_near(dc_env *env, dc_cell cell, double xy[2]);
+
+// The control step's physics alone, without anything of the environment around it: what a bare loop
+// costs.
+dc_status dc_env_physics(dc_env *env, const double *action, int steps);
+
+#endif

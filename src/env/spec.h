@@ -1,0 +1,82 @@
+// Environments as facts: names, sizes, maps, tasks, goals and time limits of OGBench's mazes, with
+// no simulator behind them. data/ and cli/ ask here what a name means; env/sim builds a world from
+// it.
+//
+// A name is OGBench's, with the parts in brackets left out at will:
+//     FAMILY-MAZE[-navigate|-stitch|-explore][-oraclerep | -singletask[-taskK]][-v0]
+#ifndef DC_ENV_SPEC_H
+#define DC_ENV_SPEC_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+
+enum { DC_TASKS = 5, DC_PADS_MAX = 3, DC_ENV_NAME_MAX = 64 };
+
+typedef enum dc_robot { DC_POINT, DC_ANT, DC_HUMANOID } dc_robot;
+
+typedef enum dc_data_kind {
+    DC_DATA_ANY,
+    DC_DATA_NAVIGATE,
+    DC_DATA_STITCH,
+    DC_DATA_EXPLORE
+} dc_data_kind;
+
+typedef struct dc_cell {
+    int i, j; // row, column
+} dc_cell;
+
+typedef struct dc_maze_task {
+    dc_cell start, goal, ball; // ball: antsoccer only
+} dc_maze_task;
+
+typedef struct dc_maze {
+    const char *name;
+    int rows, cols;
+    const char *cells;       // (rows, cols) '1' is a wall, '0' is free
+    int in_count, out_count; // teleport pads
+    dc_cell in[DC_PADS_MAX], out[DC_PADS_MAX];
+} dc_maze;
+
+typedef struct dc_maze_family {
+    const char *name, *about;
+    dc_robot robot;
+    bool ball;
+    int obs, act, nq, nv;
+    int goal_at;      // the goal's xy is obs[goal_at], obs[goal_at + 1], and the same in qpos
+    double tolerance; // success: xy within this of the goal
+    int settle;       // random steps before the goal's observation is taken
+    int task;         // default task of the single-task form
+} dc_maze_family;
+
+// What a name means.
+typedef struct dc_env_spec {
+    char name[DC_ENV_NAME_MAX]; // written out, with -v0 and without the data's word
+    const dc_maze_family *family;
+    const dc_maze *maze;
+    const dc_maze_task *tasks; // (DC_TASKS)
+    dc_data_kind data;         // the data's word in the name
+    bool oracle;               // goals are xy instead of whole observations
+    int task;                  // 1 ... 5: single-task form; 0: goal-conditioned
+    int goal;                  // values of a goal
+    int horizon;               // steps before an episode is cut off
+} dc_env_spec;
+
+// Read a name. Errors: DC_USAGE, with the nearest name.
+dc_status dc_env_find(dc_env_spec *spec, const char *name);
+// Whether a name looks like a maze's (and not a lock's), however misspelt.
+bool dc_env_is_maze(const char *name);
+// The plain environments one by one: false when there is no row `index`.
+bool dc_env_row(dc_env_spec *spec, int index);
+
+bool dc_maze_wall(const dc_maze *maze, dc_cell cell); // true outside of the map, too
+void dc_maze_xy(dc_cell cell, double xy[2]);
+// The cell of a place; rounds towards zero, as the reference does.
+dc_cell dc_maze_cell(const double xy[2]);
+// Steps from every cell to `goal` by the shortest way: steps (rows, cols), -1 where there is none.
+// Returns how many cells have a way, and lists them nearest first: order (rows * cols). Nullable:
+// order
+enum { DC_MAZE_CELLS = 256 };
+int dc_maze_steps(const dc_maze *maze, dc_cell goal, int *steps, dc_cell *order);
+
+#endif

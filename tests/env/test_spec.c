@@ -1,0 +1,105 @@
+// Facts of the environments: every name form, the maps' outlines, tasks on free cells that a way
+// connects (by teleports where there is no other), and the round trip between cells and places.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "env/spec.h"
+
+static void test_rows_find_themselves(void **state) {
+    (void)state;
+    dc_env_spec row, found;
+    int count = 0;
+    for (; dc_env_row(&row, count); count++) {
+        assert_int_equal(dc_env_find(&found, row.name), DC_OK);
+        assert_string_equal(found.name, row.name);
+        assert_true(found.maze == row.maze && found.goal == row.family->obs && found.task == 0);
+        assert_true(found.family->obs >= found.family->nq || found.family->robot == DC_HUMANOID);
+    }
+    assert_int_equal(count, 13);
+    assert_false(dc_env_row(&row, -1));
+}
+
+static void test_forms(void **state) {
+    (void)state;
+    dc_env_spec s;
+    assert_int_equal(dc_env_find(&s, "antmaze-giant-navigate-oraclerep-v0"), DC_OK);
+    assert_true(s.oracle && s.goal == 2 && s.data == DC_DATA_NAVIGATE && s.task == 0);
+    assert_string_equal(s.name, "antmaze-giant-oraclerep-v0");
+    assert_int_equal(dc_env_find(&s, "antsoccer-arena-stitch-singletask-v0"), DC_OK);
+    assert_true(s.task == 4 && s.data == DC_DATA_STITCH && s.family->goal_at == 15);
+    assert_int_equal(dc_env_find(&s, "pointmaze-large-singletask-task3"), DC_OK);
+    assert_true(s.task == 3 && s.goal == 2 && !s.oracle);
+    assert_string_equal(s.name, "pointmaze-large-singletask-task3-v0");
+    const char *bad[] = {"",
+                         "pointmaze",
+                         "pointmaze-",
+                         "pointmaze-arena",
+                         "pointmaze-medium-",
+                         "pointmaze-medium-v1",
+                         "pointmaze-mediumv0",
+                         "pointmaze-medium-v0-v0",
+                         "pointmaze-medium-navigate-stitch-v0",
+                         "pointmaze-medium-oraclerep-navigate",
+                         "pointmaze-medium-singletask-task6",
+                         "pointmaze-medium-singletask-task0",
+                         "humanoidmaze-teleport-v0",
+                         "antsoccer-large"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(dc_env_find(&s, bad[i]), DC_USAGE);
+    assert_int_equal(dc_env_find(&s, "pointmase-medium"), DC_USAGE);
+    assert_non_null(strstr(dc_error(), "did you mean 'pointmaze-medium'?"));
+}
+
+static void test_maps(void **state) {
+    (void)state;
+    dc_env_spec s;
+    for (int r = 0; dc_env_row(&s, r); r++) {
+        const dc_maze *m = s.maze;
+        assert_int_equal(strlen(m->cells), m->rows * m->cols);
+        assert_true(m->rows * m->cols <= DC_MAZE_CELLS);
+        for (int c = 0; c < m->rows * m->cols; c++) {
+            dc_cell cell = {c / m->cols, c % m->cols};
+            bool rim = !cell.i || !cell.j || cell.i == m->rows - 1 || cell.j == m->cols - 1;
+            assert_true(!rim || dc_maze_wall(m, cell));
+            double xy[2];
+            dc_maze_xy(cell, xy);
+            for (int side = -1; side <= 1; side++) {
+                dc_cell back = dc_maze_cell((double[]){xy[0] + 1.9 * side, xy[1] - 1.9 * side});
+                assert_true(back.i == cell.i && back.j == cell.j);
+            }
+        }
+    }
+}
+
+static void test_tasks(void **state) {
+    (void)state;
+    dc_env_spec s;
+    int steps[DC_MAZE_CELLS];
+    for (int r = 0; dc_env_row(&s, r); r++)
+        for (int t = 0; t < DC_TASKS; t++) {
+            const dc_maze_task *k = &s.tasks[t];
+            assert_false(dc_maze_wall(s.maze, k->start) || dc_maze_wall(s.maze, k->goal));
+            assert_true(!s.family->ball || !dc_maze_wall(s.maze, k->ball));
+            dc_maze_steps(s.maze, k->goal, steps, NULL);
+            assert_true(s.maze->in_count || steps[k->start.i * s.maze->cols + k->start.j] >= 0);
+        }
+    assert_int_equal(dc_env_find(&s, "pointmaze-medium"), DC_OK);
+    dc_maze_steps(s.maze, (dc_cell){6, 6}, steps, NULL);
+    assert_int_equal(steps[1 * 8 + 1], 10); // counted by hand on the map
+    assert_int_equal(steps[0], -1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows_find_themselves),
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_tasks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
