@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "data/layout.h"
 #include "data/npz.h"
 
 #include <stdint.h>
@@ -14,8 +15,6 @@ typedef struct dc_column {
     const float *values; // (rows, width)
     int width;
 } dc_column;
-
-enum { DC_COLUMNS_MAX = 16 };
 
 typedef struct dc_dataset {
     int64_t rows;
