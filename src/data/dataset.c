@@ -8,10 +8,12 @@
 // of making the system kill somebody. What a file must look like is said by data/layout.
 #include "data/dataset.h"
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/pages.h"
 #include "base/pool.h"
 #include "data/layout.h"
+#include "data/store.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -49,7 +51,8 @@ static dc_status enter(dc_dataset *data, const char *name, int64_t width, const 
                        "more than %d columns (%s)", DC_COLUMNS_MAX, name);
     const char *copy = dc_arena_text(&data->arena, name, strlen(name));
     if (!copy) return DC_NO_MEMORY;
-    data->columns[data->column_count++] = (dc_column){copy, values, (int)width};
+    data->columns[data->column_count++] =
+        (dc_column){.name = copy, .values = values, .width = (int)width};
     return DC_OK;
 }
 
@@ -82,6 +85,7 @@ dc_status dc_dataset_seal(dc_dataset *data) {
 }
 
 void dc_dataset_fini(dc_dataset *data) {
+    dc_store_free(data->store);
     dc_arena_fini(&data->arena);
     *data = (dc_dataset){0};
 }
@@ -229,6 +233,7 @@ dc_status dc_dataset_read(dc_dataset *data, const dc_npz *npz) {
 
 dc_status dc_dataset_load(dc_dataset *data, const char *path) {
     *data = (dc_dataset){0};
+    if (dc_folder_exists(path)) return dc_store_load(data, path);
     dc_npz npz;
     DC_TRY(dc_npz_open(&npz, path));
     dc_status status = dc_dataset_read(data, &npz);
