@@ -192,16 +192,20 @@ dc_status dc_store_index_parse(dc_store_index *index, dc_arena *arena, const cha
 }
 
 dc_status dc_store_index_read(dc_store_index *index, dc_arena *arena, const char *folder) {
-    char path[DC_STORE_PATH_MAX], *bytes;
-    size_t n;
+    char path[DC_STORE_PATH_MAX];
     *index = (dc_store_index){0};
     DC_TRY(dc_store_path(path, folder, dc_store_index_name));
     if (!dc_file_exists(path))
         return dc_fail(DC_BAD_INPUT, "if its conversion was cut off, remove it and convert again",
                        "no finished store: index.json is missing (%s)", folder);
-    DC_TRY(dc_file_read(path, DC_STORE_INDEX_MAX, &bytes, &n));
-    dc_status status = dc_store_index_parse(index, arena, path, bytes, n);
-    free(bytes);
+    dc_map map;
+    DC_TRY(dc_map_open(&map, path));
+    dc_status status = DC_OK;
+    if (map.size > DC_STORE_INDEX_MAX)
+        status = dc_fail(DC_BAD_INPUT, again, "an index of more than 4 MiB (%s)", path);
+    else
+        status = dc_store_index_parse(index, arena, path, (const char *)map.bytes, map.size);
+    dc_map_close(&map);
     return status;
 }
 
