@@ -250,8 +250,8 @@ static dc_status write_store(dc_convert *c) {
 }
 
 static dc_status run_to_store(dc_convert *c) {
-    DC_TRY(dc_folder_make(c->output));
-    dc_status status = write_store(c);
+    dc_status status = dc_folder_make(c->output);
+    if (status == DC_OK) status = write_store(c);
     if (status != DC_OK) dc_store_remove(c->output, &c->index);
     return status;
 }

@@ -154,12 +154,18 @@ dc_status dc_store_writer_append(dc_store_writer *w, const float *rows, int64_t 
     return DC_OK;
 }
 
+static void remove_file(const char *folder, const char *file) {
+    char path[DC_STORE_PATH_MAX];
+    if (dc_store_path(path, folder, file) == DC_OK) (void)unlink(path);
+}
+
 void dc_store_remove(const char *folder, const dc_store_index *index) {
     char path[DC_STORE_PATH_MAX];
+    remove_file(folder, dc_store_index_name); // first: from here on it is unfinished
     for (int c = 0; c < index->column_count; c++)
         for (int s = 0; s < index->shard_count; s++)
             if (dc_store_column_path(path, folder, index->columns[c].name, s) == DC_OK)
                 (void)unlink(path);
-    if (dc_store_path(path, folder, dc_store_table_name) == DC_OK) (void)unlink(path);
+    remove_file(folder, dc_store_table_name);
     (void)rmdir(folder);
 }

@@ -98,7 +98,7 @@ void dc_store_writer_init(dc_store_writer *writer, const char *folder, const dc_
 dc_status dc_store_writer_append(dc_store_writer *writer, const float *rows, int64_t count);
 // Drop an unfinished file.
 void dc_store_writer_fini(dc_store_writer *writer);
-// Remove every file that the index names, and the folder; for stores that were not finished.
+// Remove every file of a store, finished or not, and the folder.
 void dc_store_remove(const char *folder, const dc_store_index *index);
 
 #endif
