@@ -60,12 +60,12 @@ static dc_status play(player *p, dc_env *env, bool bare) {
     dc_draws draws = dc_draws_philox(&state, p->seed + 1, p->episode);
     env->draws = dc_draws_philox(&own, p->seed, p->episode);
     DC_TRY(dc_env_reset(env, &spec->tasks[p->episode % DC_TASKS], NULL));
-    double start = bench_clock();
+    double start = dc_now();
     for (int t = 0; t < EPISODE; t++) {
         draw_action(&draws, spec->family->act, action);
         DC_TRY(bare ? dc_env_physics(env, action, 1) : dc_env_step(env, action, obs, &outcome));
     }
-    *(bare ? &p->bare : &p->own) += bench_clock() - start;
+    *(bare ? &p->bare : &p->own) += dc_now() - start;
     return DC_OK;
 }
 
@@ -74,7 +74,7 @@ static dc_status play_for(player *p, double seconds, bool both) {
     dc_env env;
     DC_TRY(dc_env_new(&env, p->world, (dc_draws){0}));
     dc_status status = DC_OK;
-    for (double start = bench_clock(); status == DC_OK && bench_clock() - start < seconds;
+    for (double start = dc_now(); status == DC_OK && dc_now() - start < seconds;
          p->episode++) {
         status = play(p, &env, false);
         if (both && status == DC_OK) status = play(p, &env, true);

@@ -1,13 +1,17 @@
-// dcrl data: look into a data set. `info` opens a file as training would, with every check, and
-// tells what is in it: arrays as stored, trajectories, dimensions, ranges and the hash that a run
-// records.
+// dcrl data: look into a data set, or convert it. `info` opens a file or a store as training would,
+// with every check, and tells what is in it: arrays as stored, trajectories, dimensions, ranges and
+// the hash that a run records. Of a store it reads every value, too, and checks the hash.
+// `convert` is in data_convert.c.
 #include "cli.h"
+#include "data_convert.h"
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "data/dataset.h"
 #include "data/npz.h"
+#include "data/store.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -16,15 +20,18 @@
 #include <string.h>
 
 static const char help[] =
-    "dcrl data: look into a data set\n"
+    "dcrl data: look into a data set, or convert it\n"
     "\n"
     "usage: dcrl data info PATH [--json]\n"
+    "       dcrl data convert IN... OUT     (dcrl data convert --help tells more)\n"
     "\n"
     "  info     check a file as training would, then tell its arrays, trajectories, dimensions,\n"
     "           ranges and hash\n"
+    "  convert  .npz files to a store, which may be larger than memory, or a store to .npz\n"
     "  --json   one JSON object instead of a table\n"
     "\n"
-    "A data set is an .npz file in OGBench's layout, as numpy.savez or `dcrl gen` write it:\n"
+    "A data set is a store or an .npz file in OGBench's layout, as numpy.savez or `dcrl gen` write "
+    "it:\n"
     "  observations (N, ...)   numbers; a row is a state\n"
     "  actions      (N, ...)   float in [-1, 1], or whole numbers for discrete actions\n"
     "  terminals    (N)        1 on the last row of each trajectory, 0 elsewhere\n"
@@ -43,7 +50,10 @@ typedef struct range {
 
 typedef struct info {
     const char *path;
-    dc_npz npz;
+    bool store;           // a folder; else a file
+    dc_npz npz;           // of a file
+    dc_store_index index; // of a store
+    dc_arena arena;
     dc_dataset data;
     lengths length; // rows of a trajectory
     const dc_column *obs, *act;
@@ -80,14 +90,55 @@ static range measure_range(const dc_dataset *data, const dc_column *column) {
     return r;
 }
 
-static dc_status gather(info *in) {
+// Values of a store are not read when it is opened, so they are checked here.
+static dc_status open_store(info *in) {
+    DC_TRY(dc_store_index_read(&in->index, &in->arena, in->path));
+    DC_TRY(dc_store_map(&in->data, in->path, &in->index));
+    if (dc_dataset_hash(&in->data) == in->data.hash) return DC_OK;
+    return dc_fail(DC_BAD_INPUT, "the files are damaged: convert the data again",
+                   "the values do not match the hash of the store (%s)", in->path);
+}
+
+static dc_status open_file(info *in) {
     DC_TRY(dc_npz_open(&in->npz, in->path));
-    DC_TRY(dc_dataset_read(&in->data, &in->npz));
+    return dc_dataset_read(&in->data, &in->npz);
+}
+
+static dc_status gather(info *in) {
+    in->store = dc_folder_exists(in->path);
+    DC_TRY(in->store ? open_store(in) : open_file(in));
     in->obs = dc_dataset_column(&in->data, "obs");
     in->act = dc_dataset_column(&in->data, "act");
     in->obs_range = measure_range(&in->data, in->obs);
     in->act_range = measure_range(&in->data, in->act);
     return measure_lengths(&in->data, &in->length);
+}
+
+// An array as it is stored.
+typedef struct array {
+    const char *name;
+    bool known; // npy is set; else it is no array of numbers
+    dc_npy npy;
+    uint64_t size, packed; // bytes, and bytes on the disk
+} array;
+
+static dc_status file_array(const info *in, size_t i, array *a) {
+    const dc_npz_entry *entry = &in->npz.entries[i];
+    *a = (array){.name = entry->name, .size = entry->size, .packed = entry->packed};
+    dc_status status = dc_npz_head(&in->npz, entry, &a->npy);
+    a->known = status == DC_OK;
+    return status == DC_UNSUPPORTED ? DC_OK : status;
+}
+
+static dc_status store_array(const info *in, size_t i, array *a) {
+    const dc_store_column *c = &in->index.columns[i];
+    int64_t shape[DC_NPY_DIMS] = {in->index.rows};
+    for (int d = 0; d < c->ndim; d++)
+        shape[d + 1] = c->shape[d];
+    *a = (array){.name = c->name, .known = true};
+    DC_TRY(dc_npy_make(&a->npy, DC_F4, c->ndim + 1, shape));
+    a->size = a->packed = a->npy.bytes;
+    return DC_OK;
 }
 
 // A name from a file, safe to show: what is not printable ASCII becomes '?'.
@@ -109,12 +160,12 @@ static void add_shape(dc_text *out, const dc_npy *npy, bool json) {
 
 // ---- the table ----
 
-static void table_entry(const dc_npz_entry *entry, const dc_npy *npy, dc_text *out) {
+static void table_array(const array *a, dc_text *out) {
     char name[64];
-    dc_text_add(out, "%-16s %-8s %15llu %15llu  ", shown(entry->name, name, sizeof name),
+    const dc_npy *npy = a->known ? &a->npy : NULL;
+    dc_text_add(out, "%-16s %-8s %15llu %15llu  ", shown(a->name, name, sizeof name),
                 npy ? dc_dtype_name(npy->type) : "other",
-                (unsigned long long)(npy ? npy->bytes : entry->size),
-                (unsigned long long)entry->packed);
+                (unsigned long long)(npy ? npy->bytes : a->size), (unsigned long long)a->packed);
     if (npy)
         add_shape(out, npy, false);
     else
@@ -129,7 +180,8 @@ static void table_column(const char *name, const dc_column *column, range r, dc_
 
 static void table_head(const info *in, dc_text *out) {
     const dc_dataset *d = &in->data;
-    dc_text_add(out, "%-14s%s\n", "file", in->path);
+    dc_text_add(out, "%-14s%s\n", in->store ? "store" : "file", in->path);
+    if (in->store) dc_text_add(out, "%-14s%d\n", "shards", in->index.shard_count);
     dc_text_add(out, "%-14s%lld\n", "rows", (long long)d->rows);
     dc_text_add(out, "%-14s%lld, of %lld to %lld rows, median %g\n", "trajectories",
                 (long long)d->traj_count, (long long)in->length.min, (long long)in->length.max,
@@ -142,9 +194,10 @@ static void table_head(const info *in, dc_text *out) {
 
 // ---- the JSON object ----
 
-static void json_entry(const dc_npz_entry *entry, const dc_npy *npy, bool first, dc_text *out) {
+static void json_array(const array *a, bool first, dc_text *out) {
+    const dc_npy *npy = a->known ? &a->npy : NULL;
     dc_text_add(out, "%s{\"name\": ", first ? "" : ", ");
-    dc_json_quote(out, entry->name);
+    dc_json_quote(out, a->name);
     dc_text_add(out, ", \"dtype\": %s%s%s, \"shape\": ", npy ? "\"" : "",
                 npy ? dc_dtype_name(npy->type) : "null", npy ? "\"" : "");
     if (npy)
@@ -152,8 +205,7 @@ static void json_entry(const dc_npz_entry *entry, const dc_npy *npy, bool first,
     else
         dc_text_add(out, "null");
     dc_text_add(out, ", \"bytes\": %llu, \"bytes_in_file\": %llu}",
-                (unsigned long long)(npy ? npy->bytes : entry->size),
-                (unsigned long long)entry->packed);
+                (unsigned long long)(npy ? npy->bytes : a->size), (unsigned long long)a->packed);
 }
 
 static void json_column(const char *name, const dc_column *column, range r, dc_text *out) {
@@ -168,6 +220,7 @@ static void json_head(const info *in, dc_text *out) {
     const dc_dataset *d = &in->data;
     dc_text_add(out, "{\"path\": ");
     dc_json_quote(out, in->path);
+    if (in->store) dc_text_add(out, ", \"shards\": %d", in->index.shard_count);
     dc_text_add(out, ", \"rows\": %lld, \"trajectories\": %lld, ", (long long)d->rows,
                 (long long)d->traj_count);
     dc_text_add(out, "\"length_min\": %lld, \"length_median\": ", (long long)in->length.min);
@@ -190,16 +243,14 @@ static dc_status describe(const info *in, bool json, dc_text *out) {
         json_head(in, out);
     else
         table_head(in, out);
-    for (size_t i = 0; i < in->npz.count; i++) {
-        const dc_npz_entry *entry = &in->npz.entries[i];
-        dc_npy npy;
-        dc_status status = dc_npz_head(&in->npz, entry, &npy);
-        if (status != DC_OK && status != DC_UNSUPPORTED) return status;
-        const dc_npy *known = status == DC_OK ? &npy : NULL;
+    size_t count = in->store ? (size_t)in->index.column_count : in->npz.count;
+    for (size_t i = 0; i < count; i++) {
+        array a;
+        DC_TRY(in->store ? store_array(in, i, &a) : file_array(in, i, &a));
         if (json)
-            json_entry(entry, known, i == 0, out);
+            json_array(&a, i == 0, out);
         else
-            table_entry(entry, known, out);
+            table_array(&a, out);
     }
     if (json) dc_text_add(out, "]}\n");
     return dc_text_status(out);
@@ -209,18 +260,21 @@ static dc_status run_info(const char *path, bool json) {
     info in = {.path = path};
     dc_text out;
     dc_text_init(&out);
+    dc_arena_init(&in.arena, 0);
     dc_status status = gather(&in);
     if (status == DC_OK) status = describe(&in, json, &out);
     if (status == DC_OK) fwrite(out.bytes, 1, out.used, stdout);
     dc_text_fini(&out);
     dc_dataset_fini(&in.data);
     dc_npz_close(&in.npz);
+    dc_arena_fini(&in.arena);
     return status;
 }
 
-static dc_status unknown(const char *what, const char *word, const char *known) {
-    if (dc_nearest(word, &known, 1))
-        return dc_fail(DC_USAGE, NULL, "unknown %s (%s): did you mean '%s'?", what, word, known);
+static dc_status unknown(const char *what, const char *word, const char *const *known, size_t n) {
+    const char *near = dc_nearest(word, known, n);
+    if (near)
+        return dc_fail(DC_USAGE, NULL, "unknown %s (%s): did you mean '%s'?", what, word, near);
     return dc_fail(DC_USAGE, "see dcrl data --help", "unknown %s (%s)", what, word);
 }
 
@@ -228,18 +282,16 @@ static bool asks_help(const char *word) {
     return !strcmp(word, "--help") || !strcmp(word, "-h");
 }
 
-dc_status cmd_data(int argc, char **argv) {
+static dc_status info_command(int argc, char **argv) {
+    static const char *const flags[] = {"--json"};
     const char *path = NULL;
     bool json = false;
-    for (int i = 0; i < argc; i++)
+    for (int i = 0; i < argc; i++) {
         if (asks_help(argv[i])) return fputs(help, stdout), DC_OK;
-    if (argc == 0) return dc_fail(DC_USAGE, "dcrl data info PATH", "a sub-command is missing");
-    if (strcmp(argv[0], "info") != 0) return unknown("sub-command", argv[0], "info");
-    for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--json"))
             json = true;
         else if (argv[i][0] == '-' && argv[i][1])
-            return unknown("flag", argv[i], "--json");
+            return unknown("flag", argv[i], flags, 1);
         else if (path)
             return dc_fail(DC_USAGE, "give one path", "a second path (%s)", argv[i]);
         else
@@ -247,4 +299,13 @@ dc_status cmd_data(int argc, char **argv) {
     }
     if (!path) return dc_fail(DC_USAGE, "dcrl data info PATH", "a path is missing");
     return run_info(path, json);
+}
+
+dc_status cmd_data(int argc, char **argv) {
+    static const char *const names[] = {"info", "convert"};
+    if (argc == 0) return dc_fail(DC_USAGE, "dcrl data info PATH", "a sub-command is missing");
+    if (asks_help(argv[0])) return fputs(help, stdout), DC_OK;
+    if (!strcmp(argv[0], "info")) return info_command(argc - 1, argv + 1);
+    if (!strcmp(argv[0], "convert")) return cli_data_convert(argc - 1, argv + 1);
+    return unknown("sub-command", argv[0], names, 2);
 }

@@ -136,7 +136,7 @@ static dc_status append(const maker *m, dc_npz_writer *w, const int *array, int6
 
 static void show(maker *m) {
     char bar[21] = "....................", text[160], left[32];
-    double seconds = cli_now() - m->start, part = (double)m->made / (double)m->all;
+    double seconds = dc_now() - m->start, part = (double)m->made / (double)m->all;
     memset(bar, '#', (size_t)(part * 20));
     snprintf(text, sizeof text,
              "[%s] %3.0f%%  %" PRId64 "/%" PRId64 " episodes  %.0f rows/s  ETA %s", bar, part * 100,
@@ -217,7 +217,7 @@ static dc_status make_files(maker *m, const flags *f, const char *train, const c
     DC_TRY(dc_pool_new(&m->pool, (int)f->threads));
     cli_catch_signals();
     cli_line_init(&m->line);
-    m->start = cli_now();
+    m->start = dc_now();
     dc_status status = make_file(m, train, m->episodes);
     if (status == DC_OK && m->all > m->episodes) status = make_file(m, val, m->all - m->episodes);
     cli_line_clear(&m->line);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: dcrl train [PRESET] --env ENV [--agent AGENT] [--data FILE.npz] --out RUN [--set "
+    "usage: dcrl train [PRESET] --env ENV [--agent AGENT] [--data PATH] --out RUN [--set "
     "key=value]...\n"
     "       dcrl train --resume RUN\n"
     "\n"

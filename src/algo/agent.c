@@ -85,11 +85,13 @@ dc_status dc_agent_finish(dc_agent *a, dc_ref loss, const dc_sampler_spec *spec)
     DC_TRY(dc_params_alloc(&a->params, a->options.seed));
     DC_TRY(dc_exec_init(&a->exec, &a->graph, &a->params.slabs, a->pool));
     DC_TRY(build_ask(a));
+    DC_TRY(dc_ahead_init(&a->ahead, a->data, spec));
     return dc_sampler_new(&a->sampler, a->data, spec);
 }
 
 void dc_agent_fini(dc_agent *a) {
     dc_sampler_free(a->sampler);
+    dc_ahead_fini(&a->ahead);
     dc_exec_fini(&a->ask);
     dc_exec_fini(&a->exec);
     dc_graph_fini(&a->ask_graph);
@@ -105,8 +107,10 @@ void dc_agent_run(dc_agent *a) {
 
 dc_status dc_agent_gradients(dc_agent *a, uint64_t step) {
     a->step = step;
-    DC_TRY(dc_sampler_next(a->sampler, step)); // integers
-    dc_agent_run(a);
+    DC_TRY(dc_sampler_next(a->sampler, step));                        // integers
+    dc_gather(&a->feeds, a->sampler, &a->exec);                       // rows
+    DC_TRY(dc_ahead_next(&a->ahead, &a->feeds, a->sampler, a->pool)); // of the next step
+    dc_exec_run(&a->exec, &dc_backend_cpu);                           // forward + backward
     return DC_OK;
 }
 

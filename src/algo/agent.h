@@ -7,6 +7,7 @@
 #include "base/pool.h"
 #include "data/dataset.h"
 #include "nn/mlp.h"
+#include "sample/ahead.h"
 #include "sample/gather.h"
 #include "sample/sampler.h"
 #include "tensor/run.h"
@@ -40,6 +41,7 @@ typedef struct dc_agent {
     dc_exec exec;
     dc_feeds feeds;
     dc_sampler *sampler;
+    dc_ahead ahead;
     struct {
         const char *name;
         dc_ref node;

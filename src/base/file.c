@@ -15,6 +15,7 @@
 #define _XOPEN_SOURCE 700 // realpath
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,6 +25,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { BUFFER = 1 << 18, NAME_TRIES = 10000, FIRST_READ = 1 << 16 };
@@ -372,4 +374,25 @@ dc_status dc_folder_make(const char *path) {
 bool dc_file_exists(const char *path) {
     struct stat info;
     return stat(path, &info) == 0;
+}
+
+bool dc_folder_exists(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool dc_folder_empty(const char *path) {
+    DIR *folder = opendir(path);
+    if (!folder) return errno == ENOENT;
+    bool empty = true;
+    for (struct dirent *e; empty && (e = readdir(folder));)
+        empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+    closedir(folder);
+    return empty;
+}
+
+uint64_t dc_folder_free(const char *path) {
+    struct statvfs disk;
+    if (statvfs(path, &disk) != 0) return UINT64_MAX;
+    return (uint64_t)disk.f_bavail * disk.f_frsize;
 }

@@ -58,5 +58,11 @@ dc_status dc_file_write(const char *path, const void *bytes, size_t n);
 // mkdir -p; an existing folder is fine.
 dc_status dc_folder_make(const char *path);
 bool dc_file_exists(const char *path);
+bool dc_folder_exists(const char *path);
+// Whether a folder can be filled as one's own: it is empty, or there is none of that name.
+bool dc_folder_empty(const char *path);
+// Bytes that may still be written to the disk of an existing folder; UINT64_MAX when it does not
+// tell.
+uint64_t dc_folder_free(const char *path);
 
 #endif

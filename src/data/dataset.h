@@ -1,21 +1,25 @@
 // Data set: columns of rows and the table of trajectories over them. Comes from an OGBench file
-// (data/npz) or from an environment that makes its own (env/lock); goes to sample/ and gather.
+// (data/npz), a folder of mapped files (data/store) or from an environment that makes its own
+// (env/lock); goes to sample/ and gather.
 #ifndef DC_DATASET_H
 #define DC_DATASET_H
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "data/layout.h"
 #include "data/npz.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct dc_column {
     const char *name;    // "obs", "act", ...: the internal name
     const float *values; // (rows, width)
     int width;
+    bool mapped; // values come from the disk when they are touched (data/store)
 } dc_column;
 
-enum { DC_COLUMNS_MAX = 16 };
+typedef struct dc_store dc_store;
 
 typedef struct dc_dataset {
     int64_t rows;
@@ -26,14 +30,15 @@ typedef struct dc_dataset {
     // traj_start[t] ... traj_start[t + 1] - 1, at least 2 of them; its last row has no action of
     // its own.
     const int64_t *traj_start;
-    uint64_t hash;  // of the content; recorded in a run's config
-    dc_arena arena; // owns everything above
+    uint64_t hash;   // of the content; recorded in a run's config
+    dc_arena arena;  // owns everything above
+    dc_store *store; // Nullable: what is mapped, and then it owns values and table
 } dc_dataset;
 
 // Load an OGBench file: observations (N, ...), actions (N, ...), terminals (N), all of numbers.
 // They become the columns "obs" and "act" and the table of trajectories; every other array of N
 // rows becomes a column of its own name. Float actions are clipped to +-(1 - 1e-5); whole numbers
-// are discrete actions and stay.
+// are discrete actions and stay. A folder is a store of such data, see data/store.h.
 dc_status dc_dataset_load(dc_dataset *data, const char *path);
 // The same from an open archive. Borrows: npz (only during the call).
 dc_status dc_dataset_read(dc_dataset *data, const dc_npz *npz);

@@ -39,6 +39,12 @@ bool dc_dtype_is_float(dc_dtype type) {
     return type == DC_F2 || type == DC_F4 || type == DC_F8;
 }
 
+bool dc_dtype_find(const char *name, dc_dtype *type) {
+    for (int t = 0; t < DC_DTYPES; t++)
+        if (!strcmp(dtypes[t].name, name)) return *type = (dc_dtype)t, true;
+    return false;
+}
+
 dc_status dc_npy_make(dc_npy *npy, dc_dtype type, int ndim, const int64_t *shape) {
     *npy = (dc_npy){.type = type, .ndim = ndim};
     if (ndim < 0 || ndim > DC_NPY_DIMS)

@@ -47,6 +47,8 @@ typedef struct dc_npy {
 size_t dc_dtype_size(dc_dtype type);
 const char *dc_dtype_name(dc_dtype type);
 bool dc_dtype_is_float(dc_dtype type);
+// Type by that name; false when there is none.
+bool dc_dtype_find(const char *name, dc_dtype *type);
 
 // An array of that type and shape, with count and bytes computed. Errors: DC_BAD_INPUT when a
 // dimension is negative, there are too many, or the size overflows.

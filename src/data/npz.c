@@ -407,78 +407,123 @@ dc_status dc_npz_head(const dc_npz *npz, const dc_npz_entry *entry, dc_npy *npy)
 
 // Where converted values go.
 typedef struct target {
-    dc_dtype type;
     float *floats; // one of these two
     double *doubles;
 } target;
 
-static void convert(target *t, const uint8_t *bytes, size_t n) {
+static void convert(target *t, dc_dtype type, const uint8_t *bytes, size_t n) {
     if (t->floats) {
-        dc_npy_floats(t->type, bytes, n, t->floats);
+        dc_npy_floats(type, bytes, n, t->floats);
         t->floats += n;
     } else {
-        dc_npy_doubles(t->type, bytes, n, t->doubles);
+        dc_npy_doubles(type, bytes, n, t->doubles);
         t->doubles += n;
     }
 }
 
-static dc_status convert_pieces(unpacker *u, const dc_npy *npy, target *t, uint8_t *buffer) {
-    DC_TRY(unpack(u, buffer, npy->header));
-    size_t size = dc_dtype_size(npy->type);
-    for (uint64_t left = npy->bytes, n; left; left -= n) {
-        n = left < CHUNK ? left : CHUNK;
-        DC_TRY(unpack(u, buffer, n));
-        convert(t, buffer, n / size);
+struct dc_npz_stream {
+    unpacker u;
+    dc_dtype type;
+    uint64_t left; // values to come
+    uint8_t buffer[CHUNK];
+};
+
+// Unpack the npy header, which is known already.
+static dc_status skip_header(dc_npz_stream *s, size_t n) {
+    for (size_t part; n; n -= part) {
+        part = n < CHUNK ? n : CHUNK;
+        DC_TRY(unpack(&s->u, s->buffer, part));
     }
-    return unpack_end(u);
+    return s->left ? DC_OK : unpack_end(&s->u);
+}
+
+dc_status dc_npz_stream_open(dc_npz_stream **stream, const dc_npz *npz, const dc_npz_entry *entry,
+                             const dc_npy *npy) {
+    *stream = NULL;
+    dc_npz_stream *s = malloc(sizeof *s);
+    if (!s) return dc_fail(DC_NO_MEMORY, NULL, "no memory to unpack %s", npz->path);
+    s->type = npy->type;
+    s->left = npy->count;
+    dc_status status = unpack_init(&s->u, npz, entry);
+    if (status != DC_OK) {
+        free(s);
+        return status;
+    }
+    *stream = s;
+    return skip_header(s, npy->header);
+}
+
+void dc_npz_stream_close(dc_npz_stream *s) {
+    if (!s) return;
+    unpack_fini(&s->u);
+    free(s);
+}
+
+// The next n values; when they are the last, the end is checked too.
+static dc_status stream_read(dc_npz_stream *s, uint64_t n, target t) {
+    size_t size = dc_dtype_size(s->type);
+    DC_CHECK(n <= s->left);
+    s->left -= n;
+    for (uint64_t part; n; n -= part) {
+        part = n < CHUNK / size ? n : CHUNK / size;
+        if (s->type == DC_F4 && t.floats) { // as they are, without a copy
+            DC_TRY(unpack(&s->u, (uint8_t *)t.floats, part * size));
+            t.floats += part;
+            continue;
+        }
+        DC_TRY(unpack(&s->u, s->buffer, part * size));
+        convert(&t, s->type, s->buffer, part);
+    }
+    return s->left ? DC_OK : unpack_end(&s->u);
+}
+
+dc_status dc_npz_stream_floats(dc_npz_stream *stream, uint64_t n, float *out) {
+    return n ? stream_read(stream, n, (target){.floats = out}) : DC_OK;
 }
 
 static dc_status convert_whole(const dc_npz *npz, const dc_npz_entry *entry, const dc_npy *npy,
-                               target *t, uint8_t *buffer) {
-    DC_TRY(unpack_whole(npz, entry, buffer));
-    convert(t, buffer + npy->header, npy->count);
-    return DC_OK;
+                               target t) {
+    uint8_t *buffer = malloc(entry->size);
+    if (!buffer)
+        return dc_fail(DC_NO_MEMORY, NULL, "no memory for %llu bytes",
+                       (unsigned long long)entry->size);
+    dc_status status = unpack_whole(npz, entry, buffer);
+    if (status == DC_OK) convert(&t, npy->type, buffer + npy->header, npy->count);
+    free(buffer);
+    return status;
 }
 
 static dc_status read_as(const dc_npz *npz, const dc_npz_entry *entry, const dc_npy *npy,
                          target t) {
-    bool whole = entry->deflated && entry->size <= npz->whole_max;
-    size_t size = whole ? entry->size : CHUNK;
-    uint8_t *buffer = malloc(size);
-    if (!buffer) return dc_fail(DC_NO_MEMORY, NULL, "no memory for %zu bytes", size);
-    dc_status status;
-    if (whole) {
-        status = convert_whole(npz, entry, npy, &t, buffer);
-    } else {
-        unpacker u;
-        status = unpack_init(&u, npz, entry);
-        if (status == DC_OK) {
-            status = convert_pieces(&u, npy, &t, buffer);
-            unpack_fini(&u);
-        }
-    }
-    free(buffer);
+    if (entry->deflated && entry->size <= npz->whole_max) return convert_whole(npz, entry, npy, t);
+    dc_npz_stream *s;
+    dc_status status = dc_npz_stream_open(&s, npz, entry, npy);
+    if (status == DC_OK && npy->count) status = stream_read(s, npy->count, t);
+    dc_npz_stream_close(s);
     return status;
 }
 
 dc_status dc_npz_floats(const dc_npz *npz, const dc_npz_entry *entry, const dc_npy *npy,
                         float *out) {
-    return read_as(npz, entry, npy, (target){.type = npy->type, .floats = out});
+    return read_as(npz, entry, npy, (target){.floats = out});
 }
 
 dc_status dc_npz_doubles(const dc_npz *npz, const dc_npz_entry *entry, const dc_npy *npy,
                          double *out) {
-    return read_as(npz, entry, npy, (target){.type = npy->type, .doubles = out});
+    return read_as(npz, entry, npy, (target){.doubles = out});
 }
 
-dc_status dc_npz_values(const dc_npz *npz, const dc_npz_entry *entry, const dc_npy *npy,
-                        dc_arena *arena, void **values) {
-    // The npy header is unpacked too; it gets room before the values, which so are aligned.
+dc_status dc_npz_room(const dc_npy *npy, dc_arena *arena, void **values) {
     size_t before = (npy->header + 63) / 64 * 64;
     uint8_t *memory = dc_arena_take(arena, before + npy->bytes);
     if (!memory) return DC_NO_MEMORY;
     *values = memory + before;
-    uint8_t *start = memory + before - npy->header;
+    return DC_OK;
+}
+
+dc_status dc_npz_fill(const dc_npz *npz, const dc_npz_entry *entry, const dc_npy *npy,
+                      void *values) {
+    uint8_t *start = (uint8_t *)values - npy->header;
     if (entry->deflated) return unpack_whole(npz, entry, start);
     unpacker u;
     DC_TRY(unpack_init(&u, npz, entry));
@@ -487,4 +532,10 @@ dc_status dc_npz_values(const dc_npz *npz, const dc_npz_entry *entry, const dc_n
         DC_TRY(unpack(&u, start, n));
     }
     return unpack_end(&u);
+}
+
+dc_status dc_npz_values(const dc_npz *npz, const dc_npz_entry *entry, const dc_npy *npy,
+                        dc_arena *arena, void **values) {
+    DC_TRY(dc_npz_room(npy, arena, values));
+    return dc_npz_fill(npz, entry, npy, *values);
 }

@@ -63,6 +63,21 @@ dc_status dc_npz_doubles(const dc_npz *npz, const dc_npz_entry *entry, const dc_
 // copy).
 dc_status dc_npz_values(const dc_npz *npz, const dc_npz_entry *entry, const dc_npy *npy,
                         dc_arena *arena, void **values);
+// The two halves of _values, so that many arrays can be unpacked by many threads: room in the arena
+// (with room for the npy header, which is unpacked too, before the values), and the values into it.
+dc_status dc_npz_room(const dc_npy *npy, dc_arena *arena, void **values);
+dc_status dc_npz_fill(const dc_npz *npz, const dc_npz_entry *entry, const dc_npy *npy,
+                      void *values);
+
+// Values of an array in pieces, in memory that does not depend on its size. The last piece also
+// checks the CRC and that the packed bytes end there. Close it also after a failed open. Borrows:
+// npz, entry.
+typedef struct dc_npz_stream dc_npz_stream;
+dc_status dc_npz_stream_open(dc_npz_stream **stream, const dc_npz *npz, const dc_npz_entry *entry,
+                             const dc_npy *npy);
+// The next n values; there must be as many left.
+dc_status dc_npz_stream_floats(dc_npz_stream *stream, uint64_t n, float *out);
+void dc_npz_stream_close(dc_npz_stream *stream); // Nullable: stream
 
 // ---- writing ----
 

@@ -2,6 +2,8 @@
 // touches, is one block of work for the pool.
 #include "sample/gather.h"
 
+#include "base/pages.h"
+
 typedef struct job {
     dc_feeds *f;
     const dc_sampler *sampler;
@@ -52,4 +54,28 @@ void dc_gather(dc_feeds *f, const dc_sampler *sampler, const dc_exec *exec) {
         lay_out(f, &f->packs[p], sampler, exec);
     job j = {f, sampler, exec};
     dc_pool_run(exec->pool, feed_block, &j, f->feed_count);
+}
+
+// ---- reading ahead ----
+
+typedef struct want {
+    const dc_feeds *f;
+    const dc_sampler *sampler;
+} want;
+
+static void want_block(void *ctx, int block) {
+    const want *w = ctx;
+    const dc_feed *f = &w->f->feeds[block];
+    if (!f->column || !f->column->mapped) return;
+    const int64_t *rows = dc_sampler_stream(w->sampler, f->stream);
+    const int64_t *steps = f->pack ? dc_sampler_stream(w->sampler, f->pack->steps) : NULL;
+    size_t bytes = (size_t)f->column->width * sizeof(float);
+    for (int b = 0; b < w->f->batch; b++)
+        if (!steps || steps[b] > f->pack->known)
+            dc_pages_want(f->column->values + rows[b] * f->column->width, bytes);
+}
+
+void dc_gather_want(const dc_feeds *feeds, const dc_sampler *sampler, dc_pool *pool) {
+    want w = {feeds, sampler};
+    dc_pool_run(pool, want_block, &w, feeds->feed_count);
 }

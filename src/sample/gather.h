@@ -37,5 +37,8 @@ typedef struct dc_feeds {
 } dc_feeds;
 
 void dc_gather(dc_feeds *feeds, const dc_sampler *sampler, const dc_exec *exec);
+// Ask the disk for the rows of mapped columns that a gather of this sampler would take, without
+// waiting for them. Nullable: pool.
+void dc_gather_want(const dc_feeds *feeds, const dc_sampler *sampler, dc_pool *pool);
 
 #endif

@@ -1,0 +1,176 @@
+// Layout, see layout.h. Files come from anywhere, so a file is checked here once and nowhere later:
+// sizes agree, observations and actions are finite, terminals are 0 or 1, the last trajectory ends.
+#include "data/layout.h"
+
+#include "base/log.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char expected[] =
+    "a data set has arrays observations (N, ...), actions (N, ...) and terminals (N)";
+
+// ---- arrays ----
+
+// The names of what a file holds, for the error that says what it does not hold.
+static dc_status missing(const dc_npz *npz, const char *name) {
+    char list[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < npz->count && used + 40 < sizeof list; i++) {
+        const char *text = npz->entries[i].name;
+        size_t n = strlen(text) < 30 ? strlen(text) : 30;
+        if (used) list[used++] = ' ';
+        memcpy(list + used, text, n);
+        used += n;
+        list[used] = 0;
+    }
+    return dc_fail(DC_BAD_INPUT, expected, "no array '%s' (%s has: %s)", name, npz->path,
+                   used ? list : "nothing");
+}
+
+static dc_status find(const dc_npz *npz, const char *name, const dc_npz_entry **entry,
+                      dc_npy *npy) {
+    *entry = dc_npz_find(npz, name);
+    if (!*entry) return missing(npz, name);
+    DC_TRY(dc_npz_head(npz, *entry, npy));
+    if (npy->ndim == 0 || npy->count == 0)
+        return dc_fail(DC_BAD_INPUT, expected, "array '%s' has no rows (%s)", name, npz->path);
+    return DC_OK;
+}
+
+// Enter an array with rows as a column.
+static dc_status enter(dc_layout *l, const char *name, const dc_npz_entry *entry,
+                       const dc_npy *npy) {
+    const char *path = l->npz->path;
+    int64_t width = (int64_t)(npy->count / (uint64_t)npy->shape[0]);
+    for (int c = 0; c < l->count; c++)
+        if (strcmp(l->columns[c].name, name) == 0)
+            return dc_fail(DC_BAD_INPUT, "rename one of them", "%s: two columns of one name (%s)",
+                           path, name);
+    if (l->count == DC_COLUMNS_MAX)
+        return dc_fail(DC_BAD_INPUT, "leave out arrays that training does not need",
+                       "%s: more than %d columns (%s)", path, DC_COLUMNS_MAX, name);
+    if (width > DC_WIDTH_MAX)
+        return dc_fail(DC_BAD_INPUT, "give every row 1 to 2^24 values",
+                       "impossible row size (%s: %lld values)", name, (long long)width);
+    l->columns[l->count++] =
+        (dc_layout_column){.name = name, .entry = entry, .npy = *npy, .width = (int)width};
+    return DC_OK;
+}
+
+static dc_status same_rows(const dc_layout *l, const char *name, const dc_npy *npy) {
+    if (npy->shape[0] == l->rows) return DC_OK;
+    return dc_fail(DC_BAD_INPUT, expected, "'observations' has %lld rows but '%s' has %lld (%s)",
+                   (long long)l->rows, name, (long long)npy->shape[0], l->npz->path);
+}
+
+static dc_status read_main(dc_layout *l) {
+    const dc_npz_entry *obs, *act;
+    dc_npy obs_npy, act_npy;
+    DC_TRY(find(l->npz, "observations", &obs, &obs_npy));
+    DC_TRY(find(l->npz, "actions", &act, &act_npy));
+    DC_TRY(find(l->npz, "terminals", &l->terminals, &l->terminals_npy));
+    l->rows = obs_npy.shape[0];
+    DC_TRY(same_rows(l, "actions", &act_npy));
+    DC_TRY(same_rows(l, "terminals", &l->terminals_npy));
+    if (l->terminals_npy.count != (uint64_t)l->rows)
+        return dc_fail(DC_BAD_INPUT, expected, "'terminals' has more than one value a row (%s)",
+                       l->npz->path);
+    DC_TRY(enter(l, "obs", obs, &obs_npy));
+    DC_TRY(enter(l, "act", act, &act_npy));
+    l->columns[0].finite = l->columns[1].finite = true;
+    l->columns[1].clip = dc_dtype_is_float(act_npy.type);
+    return DC_OK;
+}
+
+static bool is_main(const char *name) {
+    return !strcmp(name, "observations") || !strcmp(name, "actions") || !strcmp(name, "terminals");
+}
+
+// All other arrays of as many rows; what is not made of numbers is passed over.
+static dc_status read_others(dc_layout *l) {
+    for (size_t i = 0; i < l->npz->count; i++) {
+        const dc_npz_entry *entry = &l->npz->entries[i];
+        dc_npy npy;
+        if (is_main(entry->name)) continue;
+        dc_status status = dc_npz_head(l->npz, entry, &npy);
+        if (status == DC_UNSUPPORTED) {
+            dc_log(DC_WARN, "left out: %s", dc_error());
+            continue;
+        }
+        DC_TRY(status);
+        if (npy.ndim == 0 || npy.shape[0] != l->rows || npy.count == 0) continue;
+        DC_TRY(enter(l, entry->name, entry, &npy));
+    }
+    return DC_OK;
+}
+
+dc_status dc_layout_read(dc_layout *layout, const dc_npz *npz) {
+    *layout = (dc_layout){.npz = npz};
+    DC_TRY(read_main(layout));
+    return read_others(layout);
+}
+
+// ---- values ----
+
+// Index of the first value that is NaN or infinite, or n. Blocks keep the loop free of exits.
+static uint64_t first_not_finite(const float *v, uint64_t n) {
+    enum { BLOCK = 4096 };
+    for (uint64_t start = 0; start < n; start += BLOCK) {
+        uint64_t end = n - start < BLOCK ? n : start + BLOCK;
+        uint32_t most = 0;
+        for (uint64_t i = start; i < end; i++) {
+            uint32_t bits;
+            memcpy(&bits, v + i, sizeof bits);
+            bits &= 0x7fffffff;
+            most = bits > most ? bits : most;
+        }
+        if (most < 0x7f800000) continue;
+        while (isfinite(v[start]))
+            start++;
+        return start;
+    }
+    return n;
+}
+
+static void clip(float *v, uint64_t n) {
+    const float most = (float)(1 - 1e-5);
+    for (uint64_t i = 0; i < n; i++) {
+        float x = v[i] < -most ? -most : v[i];
+        v[i] = x > most ? most : x;
+    }
+}
+
+dc_status dc_layout_check(const dc_layout *layout, int column, uint64_t first, float *values,
+                          uint64_t n) {
+    const dc_layout_column *c = &layout->columns[column];
+    uint64_t at = c->finite ? first_not_finite(values, n) : n;
+    if (at < n)
+        return dc_fail(DC_BAD_INPUT, "repair or remove that trajectory",
+                       "NaN, or infinite as float32, in '%s' at row %lld (%s)", c->entry->name,
+                       (long long)((first + at) / (uint64_t)c->width), layout->npz->path);
+    if (c->clip) clip(values, n);
+    return DC_OK;
+}
+
+dc_status dc_layout_check_flags(const dc_layout *layout, int64_t row, const float *flags,
+                                int64_t count) {
+    for (int64_t r = 0; r < count; r++)
+        if (flags[r] != 0 && flags[r] != 1)
+            return dc_fail(DC_BAD_INPUT, "1 marks the last row of a trajectory, 0 the others",
+                           "'terminals' holds %g at row %lld (%s)", (double)flags[r],
+                           (long long)(row + r), layout->npz->path);
+    if (row + count == layout->rows && flags[count - 1] != 1)
+        return dc_fail(DC_BAD_INPUT,
+                       "set terminals of that row to 1, or remove the unfinished rows",
+                       "the last trajectory does not end: 'terminals' is 0 at row %lld (%s)",
+                       (long long)layout->rows - 1, layout->npz->path);
+    return DC_OK;
+}
+
+dc_status dc_layout_check_length(int64_t traj, int64_t first, int64_t rows) {
+    if (rows >= 2) return DC_OK;
+    return dc_fail(DC_BAD_INPUT, "a trajectory needs two rows or more, its last one terminal",
+                   "trajectory %lld has a single row (row %lld)", (long long)traj,
+                   (long long)first);
+}

@@ -1,0 +1,284 @@
+"""Stores against numpy: npz -> store -> npz keeps every array, a store gives the same samples and the same
+trained bytes as the file it came from, several files follow each other, and what is broken gets one clear line.
+"""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from drive import DCRL, Scratch, bad, call, digests, good, run_tests  # noqa: E402
+
+CLIP = np.float32(1 - 1e-5)
+
+
+def make(path, rows, seed, packed=False, **more):
+    rng = np.random.default_rng(seed)
+    cuts = np.cumsum(rng.integers(2, 200, rows))
+    terminals = np.zeros(rows, bool)
+    terminals[cuts[cuts < rows - 1] - 1] = True
+    terminals[-1] = True
+    if terminals[-2]:
+        terminals[-2] = False
+    arrays = {
+        "observations": rng.standard_normal((rows, 3, 2), dtype=np.float32),
+        "actions": rng.uniform(-0.999, 0.999, (rows, 4)).astype(np.float32),
+        "terminals": terminals,
+        "button_states": rng.integers(-100, 100, (rows, 2)),
+        "qvel": rng.standard_normal((rows,)).astype(np.float32),
+        **more,
+    }
+    (np.savez_compressed if packed else np.savez)(path, **arrays)
+    return arrays
+
+
+def same(path, arrays):
+    with np.load(path) as file:
+        assert set(file.files) == set(arrays), file.files
+        for name in file.files:
+            assert file[name].dtype == arrays[name].dtype, name
+            assert np.array_equal(file[name], arrays[name]), name
+
+
+def hash_of(path):
+    return json.loads(good("data", "info", path, "--json"))["hash"]
+
+
+def test_round_trip():
+    with Scratch("store") as s:
+        for rows, shard in (10, 1024), (1024, 1024), (1025, 1024), (5000, 1024), (5000, 2048), (70001, 65536):
+            for packed in False, True:
+                arrays = make(s.at("a.npz"), rows, rows, packed)
+                good("data", "convert", s.at("a.npz"), s.at("d"), "--rows-per-shard", shard)
+                index = json.load(open(s.at("d", "index.json")))
+                assert sum(index["shards"]) == rows and len(index["shards"]) == -(-rows // shard)
+                parts = [np.fromfile(s.at("d", f"obs-{i:05d}.f32"), "<f4") for i in range(len(index["shards"]))]
+                assert np.array_equal(np.concatenate(parts), arrays["observations"].ravel())
+                good("data", "convert", s.at("d"), s.at("b.npz"), "--level", int(packed))
+                same(s.at("b.npz"), arrays)
+                assert hash_of(s.at("a.npz")) == hash_of(s.at("d")) == hash_of(s.at("b.npz")) == index["hash"]
+                shutil.rmtree(s.at("d"))
+
+
+def test_types():
+    """Floats of other sizes become float32 and are clipped as a load would; whole numbers come back as they were."""
+    with Scratch("store") as s:
+        rng = np.random.default_rng(3)
+        more = {
+            "actions": rng.uniform(-2, 2, (600, 2)),
+            "half": rng.standard_normal((600, 1)).astype(np.float16),
+            "small": rng.integers(0, 255, (600, 7)).astype(np.uint8),
+            "wide": rng.integers(-(1 << 20), 1 << 20, (600, 1, 3)).astype(np.int32),
+        }
+        arrays = make(s.at("a.npz"), 600, 1, **more)
+        good("data", "convert", s.at("a.npz"), s.at("d"))
+        good("data", "convert", s.at("d"), s.at("b.npz"))
+        arrays["actions"] = np.clip(arrays["actions"].astype(np.float32), -CLIP, CLIP)
+        arrays["half"] = arrays["half"].astype(np.float32)
+        same(s.at("b.npz"), arrays)
+        discrete = make(s.at("e.npz"), 600, 1, actions=rng.integers(0, 6, 600))
+        good("data", "convert", s.at("e.npz"), s.at("e"))
+        good("data", "convert", s.at("e"), s.at("f.npz"))
+        same(s.at("f.npz"), discrete)
+
+
+def test_several():
+    with Scratch("store") as s:
+        parts = [make(s.at(f"{i}.npz"), rows, i, packed=i % 2 == 0) for i, rows in enumerate([1000, 3, 5000, 1024])]
+        whole = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+        np.savez(s.at("all.npz"), **whole)
+        good("data", "convert", *[s.at(f"{i}.npz") for i in range(4)], s.at("d"), "--rows-per-shard", 2048)
+        assert hash_of(s.at("d")) == hash_of(s.at("all.npz"))
+        good("data", "convert", s.at("d"), s.at("back.npz"))
+        same(s.at("back.npz"), whole)
+        make(s.at("other.npz"), 50, 0, extra=np.zeros(50))
+        bad(1, ["'extra'", "0.npz", "other.npz"], "data", "convert", s.at("0.npz"), s.at("other.npz"), s.at("x"))
+        bad(1, ["'extra'", "0.npz", "other.npz"], "data", "convert", s.at("other.npz"), s.at("0.npz"), s.at("x"))
+        make(s.at("wide.npz"), 50, 0, qvel=np.zeros((50, 2), np.float32))
+        bad(1, ["'qvel'", "wide.npz"], "data", "convert", s.at("0.npz"), s.at("wide.npz"), s.at("x"))
+        assert not os.path.exists(s.at("x"))
+
+
+def test_same_numbers():
+    """Samples and trained bytes do not depend on where the rows lie."""
+    with Scratch("store") as s:
+        make(s.at("a.npz"), 9000, 5, packed=True)
+        good("data", "convert", s.at("a.npz"), s.at("d"), "--rows-per-shard", 1024)
+        for stream in "dc", "prop":
+            words = ["sample", "--stream", stream, "--count", 50000, "--data"]
+            assert good(*words, s.at("a.npz")) == good(*words, s.at("d"))
+        train = ["train", "--agent", "dcrl", "--hidden", "32,32", "--batch", 64, "--steps", 60, "--data"]
+        for name in "a.npz", "d":
+            good(*train, s.at(name), "--out", s.at("run-" + name))
+        assert digests(s.at("run-a.npz")) == digests(s.at("run-d"))
+
+
+def test_refused_conversions():
+    with Scratch("store") as s:
+        make(s.at("a.npz"), 100, 0)
+        good("data", "convert", s.at("a.npz"), s.at("d"))
+        bad(1, ["something is there already", s.at("d")], "data", "convert", s.at("a.npz"), s.at("d"))
+        bad(1, ["something is there already"], "data", "convert", s.at("a.npz"), s.at("a.npz", "x"))
+        bad(1, ["a folder cannot be converted into a folder"], "data", "convert", s.at("d"), s.at("e"))
+        bad(1, ["not a folder"], "data", "convert", s.at("a.npz"), s.at("b.npz"))
+        bad(1, ["cannot open", "none.npz"], "data", "convert", s.at("none.npz"), s.at("e"))
+        bad(2, ["several inputs"], "data", "convert", s.at("d"), s.at("d"), s.at("b.npz"))
+        bad(2, ["an input or the output is missing"], "data", "convert", s.at("a.npz"))
+        bad(2, ["multiple of 1024"], "data", "convert", s.at("a.npz"), s.at("e"), "--rows-per-shard", 1500)
+        bad(2, ["1024"], "data", "convert", s.at("a.npz"), s.at("e"), "--rows-per-shard", 10)
+        bad(2, ["did you mean 'convert'?"], "data", "convrt", s.at("a.npz"), s.at("e"))
+        make(s.at("nan.npz"), 100, 0, actions=np.full((100, 2), np.nan, np.float32))
+        bad(1, ["NaN", "'actions'", "row 0", "nan.npz"], "data", "convert", s.at("nan.npz"), s.at("e"))
+        make(s.at("open.npz"), 100, 0, terminals=np.zeros(100))
+        bad(1, ["does not end", "open.npz"], "data", "convert", s.at("open.npz"), s.at("e"))
+        make(s.at("short.npz"), 100, 0, terminals=np.ones(100))
+        bad(1, ["a single row"], "data", "convert", s.at("short.npz"), s.at("e"))
+        make(s.at("name.npz"), 100, 0, **{"a b": np.zeros(100)})
+        bad(1, ["'a b'", "rename"], "data", "convert", s.at("name.npz"), s.at("e"))
+        assert not os.path.exists(s.at("e")), os.listdir(s.at("e"))
+        assert sorted(os.listdir(s.at("d"))) == sorted(
+            ["index.json", "trajectories.i64"] + [f"{c}-00000.f32" for c in ("obs", "act", "button_states", "qvel")])
+
+
+def test_stop():
+    """SIGTERM leaves nothing; SIGKILL leaves a folder that is refused as unfinished."""
+    with Scratch("store", disk=True) as s:
+        make(s.at("a.npz"), 1_500_000, 0, qpos=np.random.default_rng(0).standard_normal((1_500_000, 30), dtype=np.float32))
+        for number in signal.SIGTERM, signal.SIGKILL:
+            process = subprocess.Popen([DCRL, "data", "convert", s.at("a.npz"), s.at("d"), "--rows-per-shard", "65536"],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            while process.poll() is None and not os.path.exists(s.at("d", "obs-00001.f32")):
+                time.sleep(0.001)
+            process.send_signal(number)
+            error = process.communicate()[1]
+            assert process.returncode in (1, -number), (process.returncode, error)
+            if number == signal.SIGTERM:
+                assert "stopped" in error and not os.path.exists(s.at("d")), error
+        assert not os.path.exists(s.at("d", "index.json"))
+        bad(1, ["no finished store", s.at("d")], "data", "info", s.at("d"))
+        bad(1, ["no finished store", s.at("d")], "sample", "--data", s.at("d"))
+
+
+def set_at(value, path, new):
+    """A copy of nested lists and objects with one place replaced (or removed)."""
+    if not path:
+        return new
+    copy = value.copy()
+    if len(path) == 1 and new is set_at:
+        del copy[path[0]]
+    else:
+        copy[path[0]] = set_at(value[path[0]], path[1:], new)
+    return copy
+
+
+def places(value, path=()):
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in items:
+        yield from places(child, (*path, key))
+
+
+WRONG = [None, True, -1, 0, 1, 1023, 1.5, 2**31, 2**62, 2**63, 10**30, "", "x", "../x", "obs", "uint8", "\0", [], [1, 2], {}, [[]], {"a": 1}]
+
+
+def index_edits(index, count):
+    all_places = list(places(index))
+    for _ in range(count):
+        path = random.choice(all_places)
+        new = random.choice([*WRONG, set_at]) if path else random.choice(WRONG)
+        edited = set_at(index, path, new)
+        if edited != index:
+            yield path, new, edited
+
+
+def harmless(path, new):
+    """Edits that leave a store whole: another type of origin, two values a row in another shape."""
+    return path[-1:] in (("source",), ("terminals",)) and new == "uint8" or path[-1:] == ("shape",) and new == [1, 2]
+
+
+def test_broken_index():
+    """Edits of every place of the index, and bytes flipped and cut: one line, status 1."""
+    with Scratch("store") as s:
+        make(s.at("a.npz"), 5000, 0)
+        good("data", "convert", s.at("a.npz"), s.at("d"), "--rows-per-shard", 1024)
+        path = s.at("d", "index.json")
+        text = open(path, "rb").read()
+        index = json.loads(text)
+        taken = 0
+        for place, new, edited in index_edits(index, 220):
+            with open(path, "w") as file:
+                json.dump(edited, file)
+            done = call("data", "info", s.at("d"))
+            if done.returncode == 0:
+                assert harmless(place, new), (place, new)
+                taken += 1
+                continue
+            line = bad(1, s.at("d"), "data", "info", s.at("d"))
+            if "do not match the hash" not in line:  # a column less is for info alone to find
+                bad(1, s.at("d"), "sample", "--data", s.at("d"))
+        assert taken < 40
+        for _ in range(100):
+            broken = bytearray(text)
+            if random.random() < 0.5:
+                broken = broken[: random.randrange(len(broken) - 2)]
+            else:
+                broken[random.randrange(len(broken))] ^= 1 << random.randrange(8)
+            with open(path, "wb") as file:
+                file.write(broken)
+            done = call("data", "info", s.at("d"))
+            if done.returncode == 0:  # a blank that became another one
+                assert json.loads(broken) == index, broken
+            else:
+                assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_broken_files():
+    with Scratch("store") as s:
+        make(s.at("a.npz"), 5000, 0)
+        good("data", "convert", s.at("a.npz"), s.at("d"), "--rows-per-shard", 1024)
+        names = sorted(os.listdir(s.at("d")))
+        for name in names:
+            path = s.at("d", name)
+            with open(path, "rb") as file:
+                bytes_ = file.read()
+            for change in bytes_[:-1], bytes_ + b"\0", b"", bytes_[: len(bytes_) // 2], None, "folder", "pipe":
+                os.remove(path)
+                if change == "folder":
+                    os.mkdir(path)
+                elif change == "pipe":
+                    os.mkfifo(path)
+                elif change is not None:
+                    with open(path, "wb") as file:
+                        file.write(change)
+                if name != "index.json" or change != bytes_[:-1]:  # that was its last newline
+                    for words in ["data", "info", s.at("d")], ["sample", "--data", s.at("d"), "--count", 10]:
+                        bad(1, s.at("d"), *words)
+                    bad(1, s.at("d"), "data", "convert", s.at("d"), s.at("b.npz"))
+                os.rmdir(path) if change == "folder" else os.path.lexists(path) and os.remove(path)
+                with open(path, "wb") as file:
+                    file.write(bytes_)
+        assert not os.path.exists(s.at("b.npz"))
+        # One bit of a value: info reads and tells; the sampler never looks at it.
+        with open(s.at("d", "obs-00002.f32"), "r+b") as file:
+            file.seek(777)
+            byte = file.read(1)[0]
+            file.seek(777)
+            file.write(bytes([byte ^ 1]))
+        bad(1, ["do not match the hash", s.at("d")], "data", "info", s.at("d"))
+        # A table that does not ascend.
+        for edit in lambda t: t[::-1], lambda t: t * 0, lambda t: t - 1, lambda t: t + 2**62, lambda t: np.sort(t)[::-1] * -1:
+            table = np.fromfile(s.at("d", "trajectories.i64"), "<i8")
+            edit(table).tofile(s.at("d", "trajectories.i64"))
+            bad(1, ["the table of trajectories", s.at("d")], "sample", "--data", s.at("d"))
+            table.tofile(s.at("d", "trajectories.i64"))
+
+
+if __name__ == "__main__":
+    run_tests(dict(globals()))
