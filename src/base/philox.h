@@ -14,16 +14,17 @@
 
 // Names of the streams. A number once given is never reused: it is part of every run's identity.
 enum {
-    DC_STREAM_SLOT = 1,    // which slot a row takes
-    DC_STREAM_SEGMENT = 2, // a slot's next segment: (slot, generation)
-    DC_STREAM_SPLIT = 3,   // random splits and candidates of explicit trees
-    DC_STREAM_PROP = 4,    // propagation rows: start state
-    DC_STREAM_GOAL = 5,    // propagation rows: goal
-    DC_STREAM_PAIR = 6,    // i.i.d. pairs (methods without recursion)
-    DC_STREAM_SUBGOAL = 7, // random subgoals of transitive methods
-    DC_STREAM_INIT = 8,    // network weights
-    DC_STREAM_LOCK = 9,    // combination-lock: permutation and answers
-    DC_STREAM_GROUND = 10, // one-step grounding rows
+    DC_STREAM_SLOT = 1,       // which slot a row takes
+    DC_STREAM_SEGMENT = 2,    // a slot's next segment: (slot, generation)
+    DC_STREAM_SPLIT = 3,      // random splits and candidates of explicit trees
+    DC_STREAM_PROP = 4,       // propagation rows: start state
+    DC_STREAM_GOAL = 5,       // propagation rows: goal
+    DC_STREAM_PAIR = 6,       // i.i.d. pairs (methods without recursion)
+    DC_STREAM_SUBGOAL = 7,    // random subgoals of transitive methods
+    DC_STREAM_INIT = 8,       // network weights
+    DC_STREAM_LOCK = 9,       // combination-lock: permutation and answers
+    DC_STREAM_GROUND = 10,    // one-step grounding rows
+    DC_STREAM_BOOTSTRAP = 32, // reports: seeds drawn for an interval
 };
 
 typedef struct dc_u32x4 {

@@ -2,8 +2,6 @@
 // distinct agents and horizons in order of first appearance (horizons sorted).
 #include "report/lock_report.h"
 
-#include "report/plot.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -219,7 +217,16 @@ static dc_series series(const char *name, int count, const line *l) {
     return (dc_series){name, count, l->x, l->y, l->lo, l->hi};
 }
 
+// The whole plot is one figure; the panels alone are for pages that lay them out themselves.
+static dc_status draw_whole(void *ctx, const dc_panel *panels, int count, int which) {
+    return which == 0 ? dc_plot_svg(ctx, panels, count) : DC_OK;
+}
+
 dc_status dc_lock_plot(const dc_lock_result *r, int count, dc_text *out) {
+    return dc_lock_panels(r, count, draw_whole, out);
+}
+
+dc_status dc_lock_panels(const dc_lock_result *r, int count, dc_lock_panel_fn *each, void *ctx) {
     _Static_assert((int)DC_LOCK_BINS <= (int)HORIZONS_MAX, "a line holds either");
     groups g = group(r, count);
     line *lines = calloc((size_t)g.agent_count * 2, sizeof *lines);
@@ -246,8 +253,10 @@ dc_status dc_lock_plot(const dc_lock_result *r, int count, dc_text *out) {
          by_horizon, g.agent_count},
         {title, "distance g - s", "mean |error|", false, true, by_distance, g.agent_count},
     };
-    bool many = g.horizon_count > 1;
-    dc_status status = dc_plot_svg(out, many ? panels : panels + 1, many ? 2 : 1);
+    int first = g.horizon_count > 1 ? 0 : 1;
+    dc_status status = DC_OK;
+    for (int p = first; p < 2 && status == DC_OK; p++)
+        status = each(ctx, panels + first, 2 - first, p - first);
     free(lines);
     return status;
 }
