@@ -77,7 +77,7 @@ static void train_command(const dc_report_group *g, dc_text *out) {
     if (many) {
         dc_text_add(out, "for seed in ");
         add_seeds(g, " ", out);
-        dc_text_add(out, "; do\n  ");
+        dc_text_add(out, "; do ");
     }
     dc_text_add(out, "dcrl train --env ");
     add_word(out, g->env);
@@ -89,7 +89,7 @@ static void train_command(const dc_report_group *g, dc_text *out) {
         (flag ? add_flag : add_set)(out, m);
     }
     if (many)
-        dc_text_add(out, " --seed $seed --out runs/seed-$seed\ndone");
+        dc_text_add(out, " --seed $seed --out runs/seed-$seed; done");
     else
         dc_text_add(out, " --seed %" PRId64 " --out runs/seed-%" PRId64, g->runs[0]->seed,
                     g->runs[0]->seed);

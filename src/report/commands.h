@@ -4,8 +4,8 @@
 
 #include "report/runs.h"
 
-// Append a command for a POSIX shell, several lines long where it must be; `dcrl lock` for runs of
-// that command, `dcrl train` for others.
+// Append one line for a POSIX shell: `dcrl lock` for runs of that command, `dcrl train` for others,
+// in a loop over seeds where there are several.
 void dc_command_of(const dc_report_group *group, dc_text *out);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { POINTS = 200, TITLE = 160 };
+enum { POINTS = 200, LABEL = 128 };
 
 typedef struct builder {
     dc_curves *curves;
@@ -94,16 +94,15 @@ static bool wants_log(const dc_panel *p) {
 }
 
 static dc_status add_panel(builder *b, const metric *m) {
-    char text[TITLE];
-    if (m->success)
-        snprintf(text, sizeof text, "%.100s", m->env);
-    else
-        snprintf(text, sizeof text, "%.80s: %.60s", m->env, m->name);
+    char label[LABEL];
+    snprintf(label, sizeof label, m->success ? "step" : "step on %.100s", m->env);
+    const char *x_label = dc_arena_text(b->arena, label, strlen(label));
+    if (!x_label) return DC_NO_MEMORY;
     dc_panel *panel = &b->curves->panels[b->curves->count];
-    *panel = (dc_panel){.x_label = "step", .y_label = m->success ? "success (%)" : m->name};
-    panel->title = dc_arena_text(b->arena, text, strlen(text));
+    *panel = (dc_panel){.title = m->success ? m->env : m->name, .x_label = x_label};
+    panel->y_label = m->success ? "success (%)" : m->name;
     dc_series *series = dc_arena_take(b->arena, (size_t)b->runs->group_count * sizeof *series);
-    if (!panel->title || !series) return DC_NO_MEMORY;
+    if (!series) return DC_NO_MEMORY;
     panel->series = series;
     for (int i = 0; i < b->runs->group_count; i++) {
         const dc_report_group *g = &b->runs->groups[i];

@@ -158,6 +158,15 @@ static const dc_score *best_success(const page *p, const char *env) {
     return best;
 }
 
+// The first score of an environment that the paper has a figure for; NULL if there is none.
+static const dc_score *published(const page *p, const char *env) {
+    for (int i = 0; i < p->table->count; i++) {
+        const dc_score *s = &p->table->scores[i];
+        if (s->metric == DC_METRIC_OVERALL && s->published && !strcmp(s->group->env, env)) return s;
+    }
+    return NULL;
+}
+
 // --- header ---
 
 static void default_title(const page *p, dc_text *out) {
@@ -189,12 +198,18 @@ static void summary_success(const dc_score *best, dc_text *out) {
     dc_text_add(out, ".");
 }
 
+// The sentence of `dcrl lock`, without the end of its line.
+static void lock_sentence(const page *p, dc_text *out) {
+    dc_lock_sentence(p->locks, p->lock_count, out);
+    if (out->used && out->bytes[out->used - 1] == '\n') out->bytes[--out->used] = 0;
+}
+
 static void summary(const page *p, dc_text *out) {
     const dc_score *best = best_success(p, NULL);
     if (best)
         summary_success(best, out);
     else if (p->lock_count)
-        dc_lock_sentence(p->locks, p->lock_count, out);
+        lock_sentence(p, out);
     else
         dc_text_add(out, "%d run%s trained, none evaluated yet.", p->runs->count,
                     p->runs->count == 1 ? "" : "s");
@@ -240,6 +255,15 @@ static void success_cell(const page *p, const dc_score *s, const char *column) {
     cell_close(p->out);
 }
 
+static void paper_cell(const page *p, const dc_score *s) {
+    cell_open(p->out, "paper", "number paper");
+    if (s->published)
+        spread(p->out, s->paper.mean, s->paper.sd, 0);
+    else
+        dc_text_add(p->out, "–");
+    cell_close(p->out);
+}
+
 // The paper marks what comes within 95 % of the best; so do we.
 static void overall_cells(const page *p, const dc_score *s, const dc_score *best) {
     bool good = s->over.mean >= 0.95 * best->over.mean;
@@ -257,12 +281,7 @@ static void overall_cells(const page *p, const dc_score *s, const dc_score *best
         dc_text_add(p->out, "]</small>");
     }
     cell_close(p->out);
-    cell_open(p->out, "paper", "number paper");
-    if (s->published)
-        spread(p->out, s->paper.mean, s->paper.sd, 0);
-    else
-        dc_text_add(p->out, "–");
-    cell_close(p->out);
+    if (published(p, s->group->env)) paper_cell(p, s);
     cell_open(p->out, "seeds", "number");
     dc_text_add(p->out, "%d", s->over.count);
     cell_close(p->out);
@@ -288,7 +307,7 @@ static void success_head(const page *p, const dc_report_group *first) {
             head(p->out, p->table->scores[i].task);
     head(p->out, "overall");
     head(p->out, "IQM [95 %]");
-    head(p->out, "paper");
+    if (published(p, first->env)) head(p->out, "paper");
     head(p->out, "seeds");
     body(p->out);
 }
@@ -296,22 +315,21 @@ static void success_head(const page *p, const dc_report_group *first) {
 // How the numbers of one environment came about.
 static void success_note(const page *p, const char *env) {
     int least = DC_LAST_EVALUATIONS;
-    const dc_score *published = NULL;
+    const dc_score *paper = published(p, env);
     for (int i = 0; i < p->table->count; i++) {
         const dc_score *s = &p->table->scores[i];
-        if (s->metric != DC_METRIC_OVERALL || strcmp(s->group->env, env) != 0) continue;
-        if (s->evaluations < least) least = s->evaluations;
-        if (s->published) published = s;
+        if (s->metric == DC_METRIC_OVERALL && !strcmp(s->group->env, env) && s->evaluations < least)
+            least = s->evaluations;
     }
     dc_text_add(p->out, "<p class=\"note\">");
     if (least < DC_LAST_EVALUATIONS)
         dc_text_add(p->out, "Some run has only %d evaluation%s yet. ", least,
                     least == 1 ? "" : "s");
-    if (published) {
+    if (paper) {
         dc_text_add(p->out, "The paper trained on data of ");
-        text(p->out, published->paper.data);
+        text(p->out, paper->paper.data);
         dc_text_add(p->out, " transitions (");
-        text(p->out, published->paper.source);
+        text(p->out, paper->paper.source);
         dc_text_add(p->out, ").");
     } else {
         dc_text_add(p->out, "The paper gives no figure for this environment and these agents.");
@@ -338,8 +356,8 @@ static dc_status write_panels(const page *p, int from, int to) {
     for (int i = from; i < to && status == DC_OK; i++) {
         const dc_panel *panel = &p->curves->panels[i];
         char about[512];
-        snprintf(about, sizeof about, "Curves of %.100s against steps, %.200s; %d series",
-                 panel->y_label, panel->title, panel->count);
+        snprintf(about, sizeof about, "%.200s: %.100s against steps, %d curve%s", p->curves->env[i],
+                 panel->y_label, panel->count, panel->count == 1 ? "" : "s");
         dc_text svg;
         dc_text_init(&svg);
         status = dc_plot_panel(&svg, p->curves->panels, p->curves->count, i);
@@ -369,11 +387,12 @@ static dc_status write_success(const page *p) {
 
 // --- one metric, agents by environments ---
 
+// The least or greatest mean of a metric in one environment.
 static double extreme(const page *p, const char *metric, const char *env, bool least) {
     double best = NAN;
     for (int i = 0; i < p->table->count; i++) {
         const dc_score *s = &p->table->scores[i];
-        if (strcmp(s->name, metric) != 0 || (env && strcmp(s->group->env, env) != 0)) continue;
+        if (strcmp(s->name, metric) != 0 || strcmp(s->group->env, env) != 0) continue;
         best = least ? fmin(best, s->over.mean) : fmax(best, s->over.mean);
     }
     return best;
@@ -389,7 +408,7 @@ static void matrix_cell(const page *p, const char *metric, const char *label, co
     cell_open(p->out, env, best ? "number best" : "number");
     if (s) {
         spread(p->out, s->over.mean, s->over.sd, least && s->over.mean < 1000 ? 2 : 0);
-        if (!least) meter(p->out, s->over.mean / extreme(p, metric, NULL, false));
+        if (!least) meter(p->out, s->over.mean / extreme(p, metric, env, false));
     } else {
         dc_text_add(p->out, "–");
     }
@@ -432,7 +451,7 @@ static dc_status write_lock(const page *p) {
     section(p->out, "lock", "Combination lock");
     dc_text line;
     dc_text_init(&line);
-    dc_lock_sentence(p->locks, p->lock_count, &line);
+    lock_sentence(p, &line);
     element(p->out, "p", line.bytes);
     dc_text_fini(&line);
     matrix(p, "accumulated_error",
@@ -636,7 +655,7 @@ static dc_status write_recipe(const page *p, const dc_report_group *g) {
     dc_text command;
     dc_text_init(&command);
     dc_command_of(g, &command);
-    dc_text_add(p->out, "<details><summary>");
+    dc_text_add(p->out, "<details%s><summary>", p->runs->group_count == 1 ? " open" : "");
     text(p->out, g->env);
     dc_text_add(p->out, " · ");
     text(p->out, g->label);

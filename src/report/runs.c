@@ -206,7 +206,7 @@ static dc_status add_run(dc_runs *runs, const char *folder) {
     return DC_OK;
 }
 
-static dc_status find_runs(dc_runs *runs, const char *path, int depth);
+static dc_status find_runs(dc_runs *runs, const char *path, int depth, int *found);
 
 // Names in their order, numbers in them by value: H32 before H128.
 static int by_name(const struct dirent **x, const struct dirent **y) {
@@ -221,7 +221,7 @@ static int by_name(const struct dirent **x, const struct dirent **y) {
 }
 
 // Folders inside a folder, in the order of their names.
-static dc_status find_inside(dc_runs *runs, const char *path, int depth) {
+static dc_status find_inside(dc_runs *runs, const char *path, int depth, int *found) {
     struct dirent **names;
     int count = scandir(path, &names, NULL, by_name);
     if (count < 0) return cannot_open(path);
@@ -232,7 +232,7 @@ static dc_status find_inside(dc_runs *runs, const char *path, int depth) {
         if (status == DC_OK && names[i]->d_name[0] != '.') {
             status = dc_folder_path(inner, path, names[i]->d_name);
             if (status == DC_OK && stat(inner, &info) == 0 && S_ISDIR(info.st_mode))
-                status = find_runs(runs, inner, depth + 1);
+                status = find_runs(runs, inner, depth + 1, found);
         }
         free(names[i]);
     }
@@ -240,11 +240,14 @@ static dc_status find_inside(dc_runs *runs, const char *path, int depth) {
     return status;
 }
 
-static dc_status find_runs(dc_runs *runs, const char *path, int depth) {
+// Add the run at a path, or the runs in it; `found` counts those that were added before, too.
+static dc_status find_runs(dc_runs *runs, const char *path, int depth, int *found) {
     char config[DC_PATH_MAX];
     DC_TRY(dc_folder_path(config, path, "config.json"));
-    if (dc_file_exists(config)) return add_run(runs, path);
-    return depth < DEPTH_MAX ? find_inside(runs, path, depth) : DC_OK;
+    if (!dc_file_exists(config))
+        return depth < DEPTH_MAX ? find_inside(runs, path, depth, found) : DC_OK;
+    ++*found;
+    return add_run(runs, path);
 }
 
 // The path of a folder without slashes at its end.
@@ -257,12 +260,9 @@ static dc_status find_path(dc_runs *runs, const char *path) {
         return dc_fail(DC_USAGE, "name a run folder", "the path of a run is empty or too long");
     memcpy(plain, path, n);
     plain[n] = 0;
-    int before = runs->count;
-    DC_TRY(find_runs(runs, plain, 0));
-    struct stat info;
-    char config[DC_PATH_MAX];
-    DC_TRY(dc_folder_path(config, plain, "config.json"));
-    if (runs->count == before && stat(config, &info) != 0)
+    int found = 0;
+    DC_TRY(find_runs(runs, plain, 0, &found));
+    if (!found)
         return dc_fail(DC_IO, "name a folder that dcrl train or dcrl lock --out made",
                        "there is no run in %s", plain);
     return DC_OK;
