@@ -405,7 +405,7 @@ static void matrix_cell(const page *p, const char *metric, const char *label, co
         if (!strcmp(p->runs->groups[g].env, env) && !strcmp(p->runs->groups[g].label, label))
             s = dc_table_find(p->table, &p->runs->groups[g], metric);
     bool best = s && least && s->over.mean <= extreme(p, metric, env, true);
-    cell_open(p->out, env, best ? "number best" : "number");
+    cell_open(p->out, env, !s ? "number none" : best ? "number best" : "number");
     if (s) {
         spread(p->out, s->over.mean, s->over.sd, least && s->over.mean < 1000 ? 2 : 0);
         if (!least) meter(p->out, s->over.mean / extreme(p, metric, env, false));
@@ -449,11 +449,13 @@ static dc_status lock_panel(void *ctx, const dc_panel *panels, int count, int wh
 static dc_status write_lock(const page *p) {
     if (!p->lock_count) return DC_OK;
     section(p->out, "lock", "Combination lock");
-    dc_text line;
-    dc_text_init(&line);
-    lock_sentence(p, &line);
-    element(p->out, "p", line.bytes);
-    dc_text_fini(&line);
+    if (best_success(p, NULL)) { // else it is the page's summary
+        dc_text line;
+        dc_text_init(&line);
+        lock_sentence(p, &line);
+        element(p->out, "p", line.bytes);
+        dc_text_fini(&line);
+    }
     matrix(p, "accumulated_error",
            "A(H): mean |error| of distances of at least H/2; less is better", true);
     dc_text_add(p->out, "<div class=\"grid\">\n");
@@ -540,16 +542,26 @@ static void write_maps(const page *p) {
 
 // --- options ---
 
+// Nullable: an option that the group's method does not have, or that does not count.
 static const dc_json *option_of(const dc_report_group *g, const char *key) {
-    return dc_json_get(g->runs[0]->config, key);
+    return dc_runs_counts(g->runs[0], key) ? dc_json_get(g->runs[0]->config, key) : NULL;
 }
 
-// Whether groups differ in an option; one that a group does not know counts as different.
+// The value of the first group that has the option.
+static const dc_json *first_value(const page *p, const char *key) {
+    const dc_json *value = NULL;
+    for (int g = 0; g < p->runs->group_count && !value; g++)
+        value = option_of(&p->runs->groups[g], key);
+    return value;
+}
+
+// Whether two groups that have the option disagree.
 static bool differs(const page *p, const char *key) {
-    for (int g = 1; g < p->runs->group_count; g++)
-        if (!dc_runs_same_value(option_of(&p->runs->groups[0], key),
-                                option_of(&p->runs->groups[g], key)))
-            return true;
+    const dc_json *first = first_value(p, key);
+    for (int g = 0; g < p->runs->group_count; g++) {
+        const dc_json *value = option_of(&p->runs->groups[g], key);
+        if (value && !dc_runs_same_value(value, first)) return true;
+    }
     return false;
 }
 
@@ -565,7 +577,7 @@ static void value_cell(const page *p, const dc_report_group *g, const char *key)
     dc_text value;
     dc_text_init(&value);
     if (option) dc_runs_value(option, &value);
-    cell_open(p->out, key, "value");
+    cell_open(p->out, key, option ? "value" : "value none");
     text(p->out, value.used ? value.bytes : option ? "(empty)" : "–");
     cell_close(p->out);
     dc_text_fini(&value);
@@ -595,8 +607,9 @@ static void key_head(const page *p, const dc_report_group *g, const char *key) {
 
 static void key_value(const page *p, const dc_report_group *g, const char *key) {
     dc_text value;
+    (void)g;
     dc_text_init(&value);
-    dc_runs_value(option_of(g, key), &value);
+    dc_runs_value(first_value(p, key), &value);
     dc_text_add(p->out, "<div><dt>");
     text(p->out, key);
     dc_text_add(p->out, "</dt><dd>");
@@ -623,10 +636,11 @@ static void write_options(const page *p) {
         table_close(p->out);
     }
     if (each_option(p, false, NULL, NULL)) {
-        dc_text_add(p->out,
-                    "<details%s><summary>Same in all groups</summary>\n<dl class=\"same\">\n",
-                    p->runs->group_count == 1 ? " open" : "");
-        each_option(p, false, key_value, &p->runs->groups[0]);
+        dc_text_add(
+            p->out,
+            "<details%s><summary>Same in all groups that have it</summary>\n<dl class=\"same\">\n",
+            p->runs->group_count == 1 ? " open" : "");
+        each_option(p, false, key_value, NULL);
         dc_text_add(p->out, "</dl></details>\n");
     }
     section_end(p->out);

@@ -182,19 +182,21 @@ void dc_lock_table(const dc_lock_result *r, int count, dc_text *out) {
 void dc_lock_sentence(const dc_lock_result *r, int count, dc_text *out) {
     groups g = group(r, count);
     int64_t far = g.horizons[g.horizon_count - 1];
-    int best = 0;
-    for (int a = 1; a < g.agent_count; a++)
-        if (over_seeds(r, count, g.agents[a], far, -1).mean <
-            over_seeds(r, count, g.agents[best], far, -1).mean)
+    int best = -1; // not every agent need have been there
+    for (int a = 0; a < g.agent_count; a++) {
+        spread s = over_seeds(r, count, g.agents[a], far, -1);
+        if (s.count && (best < 0 || s.mean < over_seeds(r, count, g.agents[best], far, -1).mean))
             best = a;
+    }
+    DC_CHECK(best >= 0);
     double least = over_seeds(r, count, g.agents[best], far, -1).mean;
     dc_text_add(out, "At H = %" PRId64 " the long-range error of %s is %.3g", far, g.agents[best],
                 least);
     const char *join = ": ";
     for (int a = 0; a < g.agent_count; a++) {
-        if (a == best) continue;
-        dc_text_add(out, "%s%.3g times lower than %s", join,
-                    over_seeds(r, count, g.agents[a], far, -1).mean / least, g.agents[a]);
+        spread s = over_seeds(r, count, g.agents[a], far, -1);
+        if (a == best || !s.count) continue;
+        dc_text_add(out, "%s%.3g times lower than %s", join, s.mean / least, g.agents[a]);
         join = ", ";
     }
     dc_text_add(out, ".\n");

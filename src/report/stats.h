@@ -20,7 +20,7 @@ typedef struct dc_interval {
 } dc_interval;
 
 dc_spread dc_stats_spread(const double *x, int count);
-double dc_stats_median(const double *x, int count); // of at most 2^20 values; NaN for none
+double dc_stats_median(const double *x, int count); // NaN for none, and without memory
 
 // Mean of what is left when a quarter of the values (rounded down) is cut off at each end; x is
 // sorted. NaN for no values.
