@@ -38,11 +38,19 @@ static void element(dc_text *out, const char *tag, const char *s) {
     dc_text_add(out, "</%s>\n", tag);
 }
 
-static void spread(dc_text *out, double mean, double sd, int decimals) {
+static void mean_sd(dc_text *out, double mean, double sd, int decimals) {
     dc_markup_fixed(out, mean, decimals);
     dc_text_add(out, " <small>± ");
     dc_markup_fixed(out, sd, decimals);
     dc_text_add(out, "</small>");
+}
+
+// One seed has no deviation.
+static void spread(dc_text *out, const dc_spread *s, int decimals) {
+    if (s->count > 1)
+        mean_sd(out, s->mean, s->sd, decimals);
+    else
+        dc_markup_fixed(out, s->mean, decimals);
 }
 
 static void table_open(dc_text *out, const char *caption) {
@@ -244,7 +252,7 @@ static void write_header(const page *p, const char *title) {
 static void success_cell(const page *p, const dc_score *s, const char *column) {
     cell_open(p->out, column, "number");
     if (s)
-        spread(p->out, s->over.mean, s->over.sd, 1);
+        spread(p->out, &s->over, 1);
     else
         dc_text_add(p->out, "–");
     if (s && s->published && s->metric == DC_METRIC_TASK) {
@@ -258,7 +266,7 @@ static void success_cell(const page *p, const dc_score *s, const char *column) {
 static void paper_cell(const page *p, const dc_score *s) {
     cell_open(p->out, "paper", "number paper");
     if (s->published)
-        spread(p->out, s->paper.mean, s->paper.sd, 0);
+        mean_sd(p->out, s->paper.mean, s->paper.sd, 0);
     else
         dc_text_add(p->out, "–");
     cell_close(p->out);
@@ -268,7 +276,7 @@ static void paper_cell(const page *p, const dc_score *s) {
 static void overall_cells(const page *p, const dc_score *s, const dc_score *best) {
     bool good = s->over.mean >= 0.95 * best->over.mean;
     cell_open(p->out, "overall", good ? "number best" : "number");
-    spread(p->out, s->over.mean, s->over.sd, 1);
+    spread(p->out, &s->over, 1);
     meter(p->out, s->over.mean / 100);
     cell_close(p->out);
     cell_open(p->out, "IQM [95 %]", "number");
@@ -407,7 +415,7 @@ static void matrix_cell(const page *p, const char *metric, const char *label, co
     bool best = s && least && s->over.mean <= extreme(p, metric, env, true);
     cell_open(p->out, env, !s ? "number none" : best ? "number best" : "number");
     if (s) {
-        spread(p->out, s->over.mean, s->over.sd, least && s->over.mean < 1000 ? 2 : 0);
+        spread(p->out, &s->over, least && s->over.mean < 1000 ? 2 : 0);
         if (!least) meter(p->out, s->over.mean / extreme(p, metric, env, false));
     } else {
         dc_text_add(p->out, "–");
@@ -636,10 +644,9 @@ static void write_options(const page *p) {
         table_close(p->out);
     }
     if (each_option(p, false, NULL, NULL)) {
-        dc_text_add(
-            p->out,
-            "<details%s><summary>Same in all groups that have it</summary>\n<dl class=\"same\">\n",
-            p->runs->group_count == 1 ? " open" : "");
+        bool one = p->runs->group_count == 1;
+        dc_text_add(p->out, "<details%s><summary>%s</summary>\n<dl class=\"same\">\n",
+                    one ? " open" : "", one ? "All options" : "Same in all groups that have it");
         each_option(p, false, key_value, NULL);
         dc_text_add(p->out, "</dl></details>\n");
     }

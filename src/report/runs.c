@@ -210,14 +210,16 @@ static dc_status find_runs(dc_runs *runs, const char *path, int depth, int *foun
 
 // Names in their order, numbers in them by value: H32 before H128.
 static int by_name(const struct dirent **x, const struct dirent **y) {
-    const char *a = (*x)->d_name, *b = (*y)->d_name, *digits = "0123456789";
-    while (*a && *a == *b && !strchr(digits, *a))
-        a++, b++;
-    size_t n = strspn(a, digits), m = strspn(b, digits);
-    if (!n || !m) return strcmp(a, b);
-    if (n != m) return n < m ? -1 : 1;
-    int order = strncmp(a, b, n);
-    return order ? order : strcmp(a + n, b + n);
+    static const char digits[] = "0123456789";
+    const char *a = (*x)->d_name, *b = (*y)->d_name;
+    for (;;) {
+        size_t n = strspn(a, digits), m = strspn(b, digits);
+        int order = n != m ? (n < m ? -1 : 1) : strncmp(a, b, n);
+        if (n && m && order) return order;
+        if (n != m || a[n] != b[n] || !a[n]) return strcmp(a, b);
+        a += n + 1;
+        b += n + 1;
+    }
 }
 
 // Folders inside a folder, in the order of their names.

@@ -233,15 +233,23 @@ static void md_text(dc_text *out, const char *s) {
     }
 }
 
-static void md_spread(dc_text *out, double mean, double sd, int decimals) {
+static void md_mean_sd(dc_text *out, double mean, double sd, int decimals) {
     dc_markup_fixed(out, mean, decimals);
     dc_text_add(out, " ± ");
     dc_markup_fixed(out, sd, decimals);
 }
 
+// One seed has no deviation.
+static void md_spread(dc_text *out, const dc_spread *s, int decimals) {
+    if (s->count > 1)
+        md_mean_sd(out, s->mean, s->sd, decimals);
+    else
+        dc_markup_fixed(out, s->mean, decimals);
+}
+
 static void md_overall(const dc_score *s, dc_text *out) {
     dc_text_add(out, " | **");
-    md_spread(out, s->over.mean, s->over.sd, 1);
+    md_spread(out, &s->over, 1);
     dc_text_add(out, "** | ");
     dc_markup_fixed(out, s->iqm, 1);
     if (isfinite(s->interval.low)) {
@@ -253,7 +261,7 @@ static void md_overall(const dc_score *s, dc_text *out) {
     }
     dc_text_add(out, " | ");
     if (s->published)
-        md_spread(out, s->paper.mean, s->paper.sd, 0);
+        md_mean_sd(out, s->paper.mean, s->paper.sd, 0);
     else
         dc_text_add(out, "–");
     dc_text_add(out, " | %d |\n", s->over.count);
@@ -286,7 +294,7 @@ static void md_group(const dc_table *t, const dc_report_group *first, const dc_s
         const dc_score *s = dc_table_find(t, overall->group, t->scores[i].name);
         dc_text_add(out, " | ");
         if (s)
-            md_spread(out, s->over.mean, s->over.sd, 1);
+            md_spread(out, &s->over, 1);
         else
             dc_text_add(out, "–");
     }
@@ -325,7 +333,7 @@ static void md_list(const dc_table *t, dc_metric metric, const char *title, cons
         dc_text_add(out, " | ");
         md_text(out, s->group->label);
         dc_text_add(out, " | ");
-        md_spread(out, s->over.mean, s->over.sd, decimals);
+        md_spread(out, &s->over, decimals);
         dc_text_add(out, " | %d |\n", s->over.count);
     }
     if (any) dc_text_add(out, "\n");

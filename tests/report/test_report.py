@@ -304,6 +304,7 @@ def test_missing_files():
     assert scores(folder)["maze-v0", "dcrl", "overall_success"]["seeds"] == "2"
     last = os.path.join(folder, "a3")
     page, _ = page_of(last)
+    assert "±" not in page.words(), "one seed has no deviation"
     assert "1 run trained, none evaluated yet." in page.words()
     bad(1, "no curves", "report", last, "-o", scratch.at("x.svg"))
     with open(os.path.join(last, "eval.csv"), "w") as file:  # a header alone: not evaluated yet
