@@ -74,8 +74,7 @@ static dc_status play_for(player *p, double seconds, bool both) {
     dc_env env;
     DC_TRY(dc_env_new(&env, p->world, (dc_draws){0}));
     dc_status status = DC_OK;
-    for (double start = dc_now(); status == DC_OK && dc_now() - start < seconds;
-         p->episode++) {
+    for (double start = dc_now(); status == DC_OK && dc_now() - start < seconds; p->episode++) {
         status = play(p, &env, false);
         if (both && status == DC_OK) status = play(p, &env, true);
         p->steps += EPISODE;

@@ -27,6 +27,7 @@ enum {
     DC_STREAM_ENV = 11,        // environments: (episode, draw)
     DC_STREAM_ACTOR = 20,      // policy rows: start state
     DC_STREAM_ACTOR_GOAL = 21, // policy rows: goal
+    DC_STREAM_BOOTSTRAP = 32,  // reports: seeds drawn for an interval
 };
 
 typedef struct dc_u32x4 {

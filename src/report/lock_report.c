@@ -2,8 +2,6 @@
 // distinct agents and horizons in order of first appearance (horizons sorted).
 #include "report/lock_report.h"
 
-#include "report/plot.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -186,22 +184,25 @@ void dc_lock_table(const dc_lock_result *r, int count, dc_text *out) {
 void dc_lock_sentence(const dc_lock_result *r, int count, dc_text *out) {
     groups g = group(r, count);
     int64_t far = g.horizons[g.horizon_count - 1];
-    int best = 0;
-    for (int a = 1; a < g.agent_count; a++)
-        if (over_seeds(r, count, g.agents[a], far, -1).mean <
-            over_seeds(r, count, g.agents[best], far, -1).mean)
+    int best = -1; // not every agent need have been there
+    for (int a = 0; a < g.agent_count; a++) {
+        spread s = over_seeds(r, count, g.agents[a], far, -1);
+        if (s.count && (best < 0 || s.mean < over_seeds(r, count, g.agents[best], far, -1).mean))
             best = a;
+    }
+    DC_CHECK(best >= 0);
     double least = over_seeds(r, count, g.agents[best], far, -1).mean;
     dc_text_add(out, "At H = %" PRId64 " the long-range error of %s is %.3g", far, g.agents[best],
                 least);
     const char *join = ": ";
     for (int a = 0; a < g.agent_count; a++) {
-        if (a == best) continue;
-        double ratio = over_seeds(r, count, g.agents[a], far, -1).mean / least;
-        if (ratio < 1.1)
+        spread s = over_seeds(r, count, g.agents[a], far, -1);
+        if (a == best || !s.count) continue;
+        if (s.mean / least < 1.1)
             dc_text_add(out, "%sabout that of %s", join, g.agents[a]);
         else
-            dc_text_add(out, "%s%.3g times lower than that of %s", join, ratio, g.agents[a]);
+            dc_text_add(out, "%s%.3g times lower than that of %s", join, s.mean / least,
+                        g.agents[a]);
         join = ", ";
     }
     dc_text_add(out, ".\n");
@@ -224,7 +225,16 @@ static dc_series series(const char *name, int count, const line *l) {
     return (dc_series){name, count, l->x, l->y, l->lo, l->hi};
 }
 
+// The whole plot is one figure; the panels alone are for pages that lay them out themselves.
+static dc_status draw_whole(void *ctx, const dc_panel *panels, int count, int which) {
+    return which == 0 ? dc_plot_svg(ctx, panels, count) : DC_OK;
+}
+
 dc_status dc_lock_plot(const dc_lock_result *r, int count, dc_text *out) {
+    return dc_lock_panels(r, count, draw_whole, out);
+}
+
+dc_status dc_lock_panels(const dc_lock_result *r, int count, dc_lock_panel_fn *each, void *ctx) {
     _Static_assert((int)DC_LOCK_BINS <= (int)HORIZONS_MAX, "a line holds either");
     groups g = group(r, count);
     line *lines = calloc((size_t)g.agent_count * 2, sizeof *lines);
@@ -251,8 +261,10 @@ dc_status dc_lock_plot(const dc_lock_result *r, int count, dc_text *out) {
          by_horizon, g.agent_count},
         {title, "distance g - s", "mean |error|", false, true, by_distance, g.agent_count},
     };
-    bool many = g.horizon_count > 1;
-    dc_status status = dc_plot_svg(out, many ? panels : panels + 1, many ? 2 : 1);
+    int first = g.horizon_count > 1 ? 0 : 1;
+    dc_status status = DC_OK;
+    for (int p = first; p < 2 && status == DC_OK; p++)
+        status = each(ctx, panels + first, 2 - first, p - first);
     free(lines);
     return status;
 }

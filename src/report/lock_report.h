@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/options.h"
 #include "base/text.h"
+#include "report/plot.h"
 #include "rollout/lock_eval.h"
 
 enum { DC_LOCK_AGENTS_MAX = 32 }; // of one table
@@ -26,6 +27,10 @@ dc_status dc_lock_result_read(const dc_json *object, const char *what, dc_lock_r
 void dc_lock_table(const dc_lock_result *results, int count, dc_text *out);
 // A(H) with seed bands where there are several horizons, and error by distance at the longest.
 dc_status dc_lock_plot(const dc_lock_result *results, int count, dc_text *out);
+// The same as figures apart, `each` called with every panel of the plot in turn.
+typedef dc_status dc_lock_panel_fn(void *ctx, const dc_panel *panels, int count, int which);
+dc_status dc_lock_panels(const dc_lock_result *results, int count, dc_lock_panel_fn *each,
+                         void *ctx);
 // Who has the lowest long-range error at the longest horizon, and by how much.
 void dc_lock_sentence(const dc_lock_result *results, int count, dc_text *out);
 

@@ -7,6 +7,8 @@
 // bands, lines and markers, and the legend in rows below the frame, where it covers nothing.
 #include "report/plot.h"
 
+#include "report/markup.h"
+
 #include <float.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -83,55 +85,6 @@ static void add_value(dc_text *out, double v) {
     char *comma = strchr(text, ',');
     if (comma) *comma = '.';
     dc_text_add(out, "%s", text);
-}
-
-// Bytes of the UTF-8 character at s that XML may hold; 0 if there is none.
-static size_t character(const char *s) {
-    const unsigned char *u = (const unsigned char *)s;
-    if (u[0] < 0x80) return u[0] >= 0x20 && u[0] != 0x7f ? 1 : 0;
-    size_t n = u[0] >= 0xf0 ? 4 : u[0] >= 0xe0 ? 3 : 2;
-    if (u[0] < 0xc2 || u[0] > 0xf4) return 0;
-    uint32_t code = u[0] & (0xffu >> (n + 1));
-    for (size_t i = 1; i < n; i++) {
-        if ((u[i] & 0xc0) != 0x80) return 0;
-        code = code << 6 | (u[i] & 0x3fu);
-    }
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    bool surrogate = code >= 0xd800 && code <= 0xdfff;
-    bool c1 = code < 0xa0, outside = code == 0xfffe || code == 0xffff || code > 0x10ffff;
-    return code < least[n] || surrogate || c1 || outside ? 0 : n;
-}
-
-// Names come from flags and files: escape what XML reserves, replace what it forbids, cut at `most`
-// characters. Nullable: s.
-static int add_escaped(dc_text *out, const char *s, int most) {
-    int length = 0;
-    for (; s && *s; length++) {
-        if (length == most) {
-            dc_text_add(out, "…");
-            return length + 1;
-        }
-        size_t n = character(s);
-        if (n == 0) {
-            dc_text_add(out, "�");
-        } else if (strchr("&<>\"'", *s)) {
-            dc_text_add(out, "&#%d;", *s);
-        } else {
-            dc_text_bytes(out, s, n);
-        }
-        s += n ? n : 1;
-    }
-    return length;
-}
-
-// Characters that add_escaped would show.
-static int shown(const char *s, int most) {
-    int length = 0;
-    for (; s && *s && length <= most; length++) {
-        size_t n = character(s);
-        s += n ? n : 1;
-    }
-    return length;
 }
 
 // ----------------------------------------------------------------------------------------------
@@ -299,7 +252,7 @@ static void add_label(dc_text *out, double x, double y, const char *rest, const 
     add_attr(out, "x", x);
     add_attr(out, "y", y);
     dc_text_add(out, " %s>", rest);
-    add_escaped(out, text, 56);
+    dc_markup_text(out, text, 56);
     dc_text_add(out, "</text>\n");
 }
 
@@ -416,7 +369,7 @@ static void add_markers(dc_text *out, const dc_series *s, const axis *x, const a
             if (k % every && end - i > 1) continue;
             add_marker(out, style, to_px(x, s->x[k]), to_px(y, s->y[k]));
             dc_text_add(out, "><title>");
-            add_escaped(out, s->name, NAME);
+            dc_markup_text(out, s->name, NAME);
             dc_text_add(out, ": ");
             add_value(out, s->x[k]);
             dc_text_add(out, ", ");
@@ -430,7 +383,7 @@ static void add_markers(dc_text *out, const dc_series *s, const axis *x, const a
 // legend
 
 static double entry_width(const char *name) {
-    return 50 + 6.7 * shown(name, NAME);
+    return 50 + 6.7 * dc_markup_length(name, NAME);
 }
 
 // Entries from `first` that fit into one row; their width goes to `width`.
@@ -488,7 +441,7 @@ static void add_legend(dc_text *out, const dc_panel *panels, int count, const dc
             add_attr(out, "x", x + 30);
             add_attr(out, "y", y);
             dc_text_add(out, " font-size=\"12\">");
-            add_escaped(out, p->series[i].name, NAME);
+            dc_markup_text(out, p->series[i].name, NAME);
             dc_text_add(out, "</text>\n");
             x += entry_width(p->series[i].name);
         }
@@ -498,11 +451,11 @@ static void add_legend(dc_text *out, const dc_panel *panels, int count, const dc
 // -----------------------------------------------------------------------------------------------
 // panel
 
-static void add_panel(dc_text *out, const dc_panel *panels, int count, int which) {
+static void add_panel(dc_text *out, const dc_panel *panels, int count, int which, int place) {
     const dc_panel *p = &panels[which];
     axis x, y;
     bool some = fit(p, &x, &y);
-    dc_text_add(out, "<g transform=\"translate(%d,0)\">\n", which * WIDTH);
+    dc_text_add(out, "<g transform=\"translate(%d,0)\">\n", place * WIDTH);
     if (some) add_axes(out, &x, &y);
     dc_text_add(out,
                 "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"none\" "
@@ -531,20 +484,29 @@ static void add_panel(dc_text *out, const dc_panel *panels, int count, int which
     dc_text_add(out, "</g>\n");
 }
 
-dc_status dc_plot_svg(dc_text *out, const dc_panel *panels, int count) {
-    if (count < 1) return dc_fail(DC_BAD_INPUT, NULL, "a plot needs at least one panel");
+// Panels first .. first + shown - 1 of a figure.
+static dc_status add_svg(dc_text *out, const dc_panel *panels, int count, int first, int shown) {
     int rows = 1;
-    for (int p = 0; p < count; p++)
+    for (int p = first; p < first + shown; p++)
         rows = legend_rows(&panels[p]) > rows ? legend_rows(&panels[p]) : rows;
-    int width = count * WIDTH, height = HEIGHT + (rows - 1) * ROW;
+    int width = shown * WIDTH, height = HEIGHT + (rows - 1) * ROW;
     dc_text_add(out,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
                 "height=\"%d\" role=\"img\" font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, "
                 "'DejaVu Sans', sans-serif\" font-size=\"11.5\" fill=\"#222\">\n"
                 "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n",
                 width, height, width, height, width, height);
-    for (int p = 0; p < count; p++)
-        add_panel(out, panels, count, p);
+    for (int p = 0; p < shown; p++)
+        add_panel(out, panels, count, first + p, p);
     dc_text_add(out, "</svg>\n");
     return dc_text_status(out);
+}
+
+dc_status dc_plot_svg(dc_text *out, const dc_panel *panels, int count) {
+    if (count < 1) return dc_fail(DC_BAD_INPUT, NULL, "a plot needs at least one panel");
+    return add_svg(out, panels, count, 0, count);
+}
+
+dc_status dc_plot_panel(dc_text *out, const dc_panel *panels, int count, int which) {
+    return add_svg(out, panels, count, which, 1);
 }

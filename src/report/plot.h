@@ -25,5 +25,7 @@ typedef struct dc_panel {
 // Append an <svg> element of `count` panels. Values that are not finite (or not positive on a log
 // axis) leave a gap.
 dc_status dc_plot_svg(dc_text *out, const dc_panel *panels, int count);
+// The same with one panel alone, in the colours that its series have in the whole figure.
+dc_status dc_plot_panel(dc_text *out, const dc_panel *panels, int count, int which);
 
 #endif

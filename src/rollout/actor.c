@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 // Widths of all layers, as the weights have them: in, hidden ..., act.
-static dc_status read_shape(dc_actor *a, const dc_st_file *file, const char *path, dc_int_list *hidden) {
+static dc_status read_shape(dc_actor *a, const dc_st_file *file, const char *path,
+                            dc_int_list *hidden) {
     hidden->count = 0;
     for (int layer = 0;; layer++) {
         char name[32];
@@ -14,9 +15,10 @@ static dc_status read_shape(dc_actor *a, const dc_st_file *file, const char *pat
         const dc_st_tensor *w = dc_st_find(file, name);
         if (!w && layer > 0) break;
         if (!w)
-            return dc_fail(DC_BAD_INPUT, "train with policy=ddpgbc in the value form", "%s has no policy", path);
-        if (w->ndim != 3 || w->shape[0] != 1 || layer > DC_LIST_MAX || w->shape[1] < 1 || w->shape[1] > 1 << 20 ||
-            w->shape[2] < 1 || w->shape[2] > 8192)
+            return dc_fail(DC_BAD_INPUT, "train with policy=ddpgbc in the value form",
+                           "%s has no policy", path);
+        if (w->ndim != 3 || w->shape[0] != 1 || layer > DC_LIST_MAX || w->shape[1] < 1 ||
+            w->shape[1] > 1 << 20 || w->shape[2] < 1 || w->shape[2] > 8192)
             return dc_fail(DC_BAD_INPUT, NULL, "%s: tensor %s has an impossible shape", path, name);
         if (layer == 0) a->in = (int)w->shape[1];
         if (layer > 0) hidden->v[hidden->count++] = a->act; // what the layer before gave

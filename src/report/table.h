@@ -1,0 +1,49 @@
+// The numbers of a report: one list of scores, a row for each group and metric, that the page, the
+// CSV and the Markdown all read. A run's success is the mean over its last three evaluations (the
+// paper's rule), in percent; a score is its mean and standard deviation over seeds.
+#ifndef DC_TABLE_H
+#define DC_TABLE_H
+
+#include "report/paper.h"
+#include "report/runs.h"
+#include "report/stats.h"
+
+enum { DC_LAST_EVALUATIONS = 3 };
+
+typedef enum dc_metric {
+    DC_METRIC_TASK,       // success of one task, percent
+    DC_METRIC_OVERALL,    // success over all tasks, percent
+    DC_METRIC_LOCK,       // A(H) of a combination lock
+    DC_METRIC_THROUGHPUT, // gradient steps a second
+} dc_metric;
+
+typedef struct dc_score {
+    const dc_report_group *group;
+    dc_metric metric;
+    const char *name;     // as in the CSV: "task1_success", "steps_per_second"
+    const char *task;     // of a success: "task1", "overall"; else NULL
+    int evaluations;      // fewest that a run's success is the mean of; 0 for other metrics
+    dc_spread over;       // seeds
+    double iqm;           // overall: of all tasks and seeds
+    dc_interval interval; // 95 % of the iqm; NaN for fewer than two seeds
+    bool published;
+    dc_paper_figure paper;
+} dc_score;
+
+typedef struct dc_table {
+    dc_score *scores; // (count) by group, then by metric
+    int count;
+} dc_table;
+
+// Score every group. Borrows: runs. The rows live in the arena.
+dc_status dc_table_build(dc_table *table, const dc_runs *runs, dc_arena *arena);
+// The score of a group by name ("overall_success"); NULL when there is none.
+const dc_score *dc_table_find(const dc_table *table, const dc_report_group *group,
+                              const char *name);
+
+// One line a score, full precision.
+void dc_table_csv(const dc_table *table, dc_text *out);
+// One table for each environment with evaluations, then A(H), then throughput.
+void dc_table_markdown(const dc_table *table, const dc_runs *runs, dc_text *out);
+
+#endif
