@@ -7,6 +7,8 @@
 // style can lay a row out as a card and a screen reader still reads a table.
 #include "report/html.h"
 
+#include "base/build.h"
+
 #include "report/commands.h"
 #include "report/markup.h"
 
@@ -742,7 +744,7 @@ static dc_status write_page(const page *p, const char *title) {
     write_options(p);
     DC_TRY(write_recipes(p));
     dc_text_add(p->out, "<footer>Written by dcrl %s</footer>\n</main>\n</body>\n</html>\n",
-                DCRL_BUILD);
+                dc_build_id());
     return dc_text_status(p->out);
 }
 
