@@ -1,0 +1,98 @@
+// dcrl bench gen: rows a second of data generation, in memory, on one thread and on all. What `dcrl gen` adds to it is
+// compression by one thread while the others wait.
+#include "args.h"
+#include "bench.h"
+
+#include "env/gen.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct flags {
+    int64_t seed, threads;
+    double seconds;
+} flags;
+
+static const dc_option flag_table[] = {
+    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "seed of all draws"},
+    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL,
+     "of the second measurement; 0: every core"},
+    {"seconds", DC_REAL, offsetof(flags, seconds), "2", 0.01, 3600, NULL, "time to measure for"},
+    {0},
+};
+
+static const char usage[] = "usage: dcrl bench gen [ENV] [--seconds T] [--threads T] [--json]\n\n"
+                            "Rows a second of generated data (pointmaze-medium-navigate-v0 if none "
+                            "is named), without writing them.\n\n"
+                            "example: dcrl bench gen pointmaze-giant-stitch-v0 --json\n";
+
+enum { EPISODES = 32 };
+
+static dc_status measure(const dc_gen *gen, const dc_gen_rows *rows, int threads, double seconds,
+                         double *per_second) {
+    dc_pool *pool;
+    DC_TRY(dc_pool_new(&pool, threads));
+    dc_status status = DC_OK;
+    double start = dc_now(), spent = 0;
+    int64_t first = 0;
+    for (; status == DC_OK && spent < seconds; first += EPISODES) {
+        status = dc_gen_play(gen, first, EPISODES, rows, pool);
+        spent = dc_now() - start;
+    }
+    *per_second = (double)(first * gen->rows) / spent;
+    dc_pool_free(pool);
+    return status;
+}
+
+// Room for the rows of EPISODES episodes in one piece; only robots of few numbers can be generated.
+static dc_status take_rows(const dc_gen *gen, const dc_maze_family *f, float **whole,
+                           dc_gen_rows *rows) {
+    size_t n = (size_t)(EPISODES * gen->rows), obs = (size_t)f->obs, act = (size_t)f->act,
+           nq = (size_t)f->nq, nv = (size_t)f->nv;
+    float *p = *whole = calloc(n * (obs + act + nq + nv + 1), sizeof *p);
+    if (!p) return dc_fail(DC_NO_MEMORY, NULL, "no memory for %zu rows", n);
+    *rows = (dc_gen_rows){p, p + n * obs, p + n * (obs + act), p + n * (obs + act + nq),
+                          (uint8_t *)(p + n * (obs + act + nq + nv))};
+    return DC_OK;
+}
+
+static dc_status run(const flags *f, const dc_env_spec *spec, double speed[2]) {
+    dc_gen gen;
+    int64_t episodes;
+    dc_world *world;
+    dc_gen_rows rows;
+    float *whole = NULL;
+    DC_TRY(dc_gen_init(&gen, spec, spec->data, &episodes));
+    DC_TRY(dc_world_new(&world, spec));
+    gen.world = world;
+    gen.seed = (uint64_t)f->seed;
+    dc_status status = take_rows(&gen, spec->family, &whole, &rows);
+    if (status == DC_OK) status = measure(&gen, &rows, 1, f->seconds / 2, &speed[0]);
+    if (status == DC_OK) status = measure(&gen, &rows, (int)f->threads, f->seconds / 2, &speed[1]);
+    free(whole);
+    dc_world_free(world);
+    return status;
+}
+
+dc_status bench_gen(int argc, char **argv) {
+    flags f;
+    dc_env_spec spec;
+    double speed[2];
+    cli_args args = {
+        .usage = usage, .flags = flag_table, .config = &f, .takes = CLI_JSON | CLI_WORDS};
+    DC_TRY(cli_args_parse(&args, argc, argv));
+    if (args.help) return DC_OK;
+    if (args.word_count > 1)
+        return dc_fail(DC_USAGE, "dcrl bench gen [ENV]", "one environment at most");
+    DC_TRY(dc_env_find(&spec, args.word_count ? args.words[0] : "pointmaze-medium-navigate-v0"));
+    DC_TRY(run(&f, &spec, speed));
+    if (args.json)
+        printf("{\"bench\": \"gen\", \"env\": \"%s\", \"rows_per_second\": %.0f, "
+               "\"all_threads_rows_per_second\": %.0f}\n",
+               spec.name, speed[0], speed[1]);
+    else
+        printf("%s: %.0f rows a second on one thread, %.0f on all\n", spec.name, speed[0],
+               speed[1]);
+    return DC_OK;
+}
