@@ -16,7 +16,8 @@
 static const char usage[] =
     "usage: dcrl eval RUN [--step N] [--episodes N] [--seed S] [--threads T] [--json]\n"
     "\n"
-    "Plays every task of the run's environment with the policy of a checkpoint, all episodes side by side, and\n"
+    "Plays every task of the run's environment with the policy of a checkpoint, all episodes side "
+    "by side, and\n"
     "adds a row to RUN/eval.csv. The same seed gives the same result for any number of threads.\n"
     "\n"
     "example: dcrl eval runs/pointmaze --episodes 15\n";
@@ -26,7 +27,8 @@ typedef struct flags {
 } flags;
 
 static const dc_option table[] = {
-    {"step", DC_INT, offsetof(flags, step), "-1", -1, 1e12, NULL, "checkpoint to take; -1: the newest"},
+    {"step", DC_INT, offsetof(flags, step), "-1", -1, 1e12, NULL,
+     "checkpoint to take; -1: the newest"},
     {"episodes", DC_INT, offsetof(flags, episodes), "15", 1, 10000, NULL, "episodes of each task"},
     {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "of starts, goals and noise"},
     {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
@@ -40,7 +42,8 @@ static dc_status read_env(const char *folder, char env[DC_TEXT_MAX]) {
     const dc_json *config;
     dc_status status = dc_run_read_config(folder, &arena, &config);
     const dc_json *name = status == DC_OK ? dc_json_get(config, "env") : NULL;
-    if (status == DC_OK && (!name || name->kind != DC_JSON_STRING || !name->text_length || name->text_length >= DC_TEXT_MAX))
+    if (status == DC_OK && (!name || name->kind != DC_JSON_STRING || !name->text_length ||
+                            name->text_length >= DC_TEXT_MAX))
         status = dc_fail(DC_BAD_INPUT, "train with --env", "%s names no environment", folder);
     if (status == DC_OK) snprintf(env, DC_TEXT_MAX, "%s", name->text);
     dc_arena_fini(&arena);
@@ -58,18 +61,21 @@ static dc_status find_step(const char *folder, int64_t *step) {
     free(steps);
     if (found) return DC_OK;
     if (*step < 0) return dc_fail(DC_BAD_INPUT, "train first", "%s has no checkpoint", folder);
-    return dc_fail(DC_USAGE, "ls shows the steps that are kept", "%s has no checkpoint of step %" PRId64, folder, *step);
+    return dc_fail(DC_USAGE, "ls shows the steps that are kept",
+                   "%s has no checkpoint of step %" PRId64, folder, *step);
 }
 
 // Rewrite eval.csv with this row in its place, so that steps rise and a repeated call changes nothing.
-static dc_status write_row(const char *folder, int64_t step, uint64_t seed, const dc_eval_score *s) {
+static dc_status write_row(const char *folder, int64_t step, uint64_t seed,
+                           const dc_eval_score *s) {
     char path[DC_PATH_MAX], *old = NULL;
     size_t n = 0;
     dc_text out;
     DC_TRY(dc_folder_path(path, folder, "eval.csv"));
     if (dc_file_exists(path)) DC_TRY(dc_file_read(path, 1 << 26, &old, &n));
     dc_text_init(&out);
-    dc_text_add(&out, "step,overall_success,task1_success,task2_success,task3_success,task4_success,task5_success,"
+    dc_text_add(&out, "step,overall_success,task1_success,task2_success,task3_success,task4_"
+                      "success,task5_success,"
                       "episodes,seed\n");
     bool placed = false;
     char *line = old ? strchr(old, '\n') : NULL;
@@ -78,8 +84,9 @@ static dc_status write_row(const char *folder, int64_t step, uint64_t seed, cons
         int64_t at = end ? strtoll(line, NULL, 10) : INT64_MAX;
         if (!placed && at >= step) {
             placed = true;
-            dc_text_add(&out, "%" PRId64 ",%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%d,%" PRIu64 "\n", step, s->overall, s->task[0],
-                        s->task[1], s->task[2], s->task[3], s->task[4], s->episodes * DC_TASKS, seed);
+            dc_text_add(&out, "%" PRId64 ",%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%d,%" PRIu64 "\n", step,
+                        s->overall, s->task[0], s->task[1], s->task[2], s->task[3], s->task[4],
+                        s->episodes * DC_TASKS, seed);
         }
         if (!end) break;
         if (at != step) dc_text_bytes(&out, line, (size_t)(end + 1 - line));
@@ -94,21 +101,25 @@ static dc_status write_row(const char *folder, int64_t step, uint64_t seed, cons
 
 static void tell(const char *env, int64_t step, const dc_eval_score *s, double seconds, bool json) {
     if (json) {
-        printf("{\"env\": \"%s\", \"step\": %" PRId64 ", \"episodes\": %d, \"overall_success\": %.6g, \"task_success\": [", env, step,
-               s->episodes * DC_TASKS, s->overall);
+        printf("{\"env\": \"%s\", \"step\": %" PRId64
+               ", \"episodes\": %d, \"overall_success\": %.6g, \"task_success\": [",
+               env, step, s->episodes * DC_TASKS, s->overall);
         for (int t = 0; t < DC_TASKS; t++)
             printf("%s%.6g", t ? ", " : "", s->task[t]);
-        printf("], \"std_over_tasks\": %.6g, \"mean_steps\": %.1f, \"seconds\": %.2f}\n", s->sd, s->mean_steps, seconds);
+        printf("], \"std_over_tasks\": %.6g, \"mean_steps\": %.1f, \"seconds\": %.2f}\n", s->sd,
+               s->mean_steps, seconds);
         return;
     }
-    printf("%s at step %" PRId64 ", %d episodes a task, %.1f s\n\n", env, step, s->episodes, seconds);
+    printf("%s at step %" PRId64 ", %d episodes a task, %.1f s\n\n", env, step, s->episodes,
+           seconds);
     for (int t = 0; t < DC_TASKS; t++)
         printf("  task %d   %5.1f %%\n", t + 1, 100 * s->task[t]);
-    printf("  overall  %5.1f %% (+- %.1f over tasks), %.0f steps to a goal on average\n", 100 * s->overall, 100 * s->sd,
-           s->mean_steps);
+    printf("  overall  %5.1f %% (+- %.1f over tasks), %.0f steps to a goal on average\n",
+           100 * s->overall, 100 * s->sd, s->mean_steps);
 }
 
-static dc_status play(const char *folder, const char *env, int64_t step, const flags *f, dc_eval_score *score) {
+static dc_status play(const char *folder, const char *env, int64_t step, const flags *f,
+                      dc_eval_score *score) {
     dc_env_spec spec;
     DC_TRY(dc_env_find(&spec, env));
     char path[DC_PATH_MAX];
@@ -120,7 +131,8 @@ static dc_status play(const char *folder, const char *env, int64_t step, const f
     if (status == DC_OK) status = dc_actor_open(&actor, path, (int)f->episodes * DC_TASKS, pool);
     if (status == DC_OK) status = dc_world_new(&world, &spec);
     if (status == DC_OK)
-        status = dc_evaluate(world, &actor, (int)f->episodes, (uint64_t)f->seed, pool, &cli_stop, score);
+        status =
+            dc_evaluate(world, &actor, (int)f->episodes, (uint64_t)f->seed, pool, &cli_stop, score);
     dc_world_free(world);
     dc_actor_fini(&actor);
     dc_pool_free(pool);

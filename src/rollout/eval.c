@@ -23,9 +23,9 @@ typedef struct party { // all episodes together
     episode *episodes; // (count)
     int count, per_task;
     uint64_t seed;
-    double *obs, *goal;      // (count, obs), (count, goal)
-    float *rows, *actions;   // packed for the policy: (active, obs + goal), (active, act)
-    int *active;             // (count) numbers of the episodes that go on
+    double *obs, *goal;    // (count, obs), (count, goal)
+    float *rows, *actions; // packed for the policy: (active, obs + goal), (active, act)
+    int *active;           // (count) numbers of the episodes that go on
     int active_count;
 } party;
 
@@ -34,7 +34,8 @@ static dc_status start(party *p, int e) {
     dc_draws draws = dc_draws_philox(&x->draws, p->seed, (uint64_t)e);
     DC_TRY(dc_env_new(&x->env, p->world, draws));
     x->env.float_actions = true; // as a float32 policy's actions are
-    DC_TRY(dc_env_reset(&x->env, &p->spec->tasks[e / p->per_task], p->goal + (int64_t)e * p->spec->goal));
+    DC_TRY(dc_env_reset(&x->env, &p->spec->tasks[e / p->per_task],
+                        p->goal + (int64_t)e * p->spec->goal));
     dc_env_observe(&x->env, p->obs + (int64_t)e * p->spec->family->obs);
     return DC_OK;
 }
@@ -84,7 +85,8 @@ static void pack(party *p) {
 
 static dc_status first_error(const party *p) {
     for (int e = 0; e < p->count; e++)
-        if (p->episodes[e].status != DC_OK) return dc_fail(p->episodes[e].status, NULL, "%s", p->episodes[e].error);
+        if (p->episodes[e].status != DC_OK)
+            return dc_fail(p->episodes[e].status, NULL, "%s", p->episodes[e].error);
     return DC_OK;
 }
 
@@ -92,7 +94,8 @@ static dc_status play(party *p, dc_actor *actor, dc_pool *pool, const atomic_int
     dc_pool_run(pool, start_block, p, p->count);
     DC_TRY(first_error(p));
     for (pack(p); p->active_count; pack(p)) {
-        if (stop && atomic_load(stop)) return dc_fail(DC_INTERRUPTED, NULL, "stopped while evaluating");
+        if (stop && atomic_load(stop))
+            return dc_fail(DC_INTERRUPTED, NULL, "stopped while evaluating");
         dc_actor_act(actor, p->active_count, p->rows, p->actions);
         dc_pool_run(pool, step_block, p, p->active_count);
         DC_TRY(first_error(p));
@@ -141,16 +144,21 @@ static void release(party *p) {
     free(p->active);
 }
 
-dc_status dc_evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed, dc_pool *pool,
-                      const atomic_int *stop, dc_eval_score *score) {
+dc_status dc_evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
+                      dc_pool *pool, const atomic_int *stop, dc_eval_score *score) {
     const dc_env_spec *spec = dc_world_spec(world);
     DC_CHECK(episodes > 0 && episodes <= EPISODES_MAX && actor->rows >= episodes * DC_TASKS);
     DC_CHECK(spec->family->act <= 64);
     if (actor->in != spec->family->obs + spec->goal || actor->act != spec->family->act)
-        return dc_fail(DC_BAD_INPUT, "evaluate with the environment that it was trained for (and its -oraclerep)",
-                       "the policy takes %d values and gives %d, %s has %d + %d and %d", actor->in, actor->act,
-                       spec->name, spec->family->obs, spec->goal, spec->family->act);
-    party p = {.world = world, .spec = spec, .count = episodes * DC_TASKS, .per_task = episodes, .seed = seed};
+        return dc_fail(DC_BAD_INPUT,
+                       "evaluate with the environment that it was trained for (and its -oraclerep)",
+                       "the policy takes %d values and gives %d, %s has %d + %d and %d", actor->in,
+                       actor->act, spec->name, spec->family->obs, spec->goal, spec->family->act);
+    party p = {.world = world,
+               .spec = spec,
+               .count = episodes * DC_TASKS,
+               .per_task = episodes,
+               .seed = seed};
     dc_status status = allocate(&p);
     if (status == DC_OK) status = play(&p, actor, pool, stop);
     if (status == DC_OK) count_up(&p, score);

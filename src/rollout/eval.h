@@ -9,15 +9,15 @@
 #include <stdatomic.h>
 
 typedef struct dc_eval_score {
-    int episodes;             // of each task
-    double task[DC_TASKS];    // fraction of episodes that reach the goal
-    double overall, sd;       // mean over tasks, and its standard deviation over tasks
-    double mean_steps;        // of successful episodes; 0 if there is none
+    int episodes;          // of each task
+    double task[DC_TASKS]; // fraction of episodes that reach the goal
+    double overall, sd;    // mean over tasks, and its standard deviation over tasks
+    double mean_steps;     // of successful episodes; 0 if there is none
 } dc_eval_score;
 
 // Play `episodes` of each task. An episode's random numbers depend on (seed, task, episode) alone, so the
 // result is the same for any number of threads. Nullable: pool, stop (non-zero ends it: DC_INTERRUPTED)
-dc_status dc_evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed, dc_pool *pool,
-                      const atomic_int *stop, dc_eval_score *score);
+dc_status dc_evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
+                      dc_pool *pool, const atomic_int *stop, dc_eval_score *score);
 
 #endif
