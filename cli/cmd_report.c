@@ -45,11 +45,12 @@ static int format_of(const flags *f) {
     return HTML;
 }
 
+// Success where there are evaluations, else what training logged.
 static dc_status draw(const dc_curves *curves, dc_text *out) {
     if (!curves->count)
         return dc_fail(DC_BAD_INPUT, "name runs that have train.csv or eval.csv",
                        "there are no curves to draw");
-    return dc_plot_svg(out, curves->panels, curves->count);
+    return dc_plot_svg(out, curves->panels, curves->success ? curves->success : curves->count);
 }
 
 static dc_status compose(const dc_runs *runs, const flags *f, dc_arena *arena, dc_text *out) {

@@ -5,6 +5,7 @@
 #include "runs.h"
 
 #include "base/file.h"
+#include "env/spec.h"
 #include "train/presets.h"
 
 #include <inttypes.h>
@@ -159,12 +160,23 @@ static void whole_path(char path[DC_TEXT_MAX]) {
     free(whole);
 }
 
+// A maze's name says where the goal lies in an observation, if goals are given by that part alone.
+static dc_status goal_of_env(dc_run *run) {
+    dc_run_options *o = &run->options;
+    if (!dc_env_is_maze(o->env)) return DC_OK;
+    dc_env_spec spec;
+    DC_TRY(dc_env_find(&spec, o->env));
+    if (spec.oracle && !o->rep.count) o->rep = (dc_int_list){2, {spec.family->goal_at, 2}};
+    return DC_OK;
+}
+
 static dc_status fresh(dc_run *run, dc_dataset *data, const cli_args *args, const flags *f) {
     dc_arena arena;
     dc_arena_init(&arena, 0);
     dc_status status = configure(run, args, f, &arena);
     dc_arena_fini(&arena);
     DC_TRY(status);
+    DC_TRY(goal_of_env(run));
     if (!*f->out) return dc_fail(DC_USAGE, "write --out RUN", "a folder for the run is missing");
     DC_TRY(cli_run_data(run, data));
     whole_path(run->options.data);

@@ -365,7 +365,7 @@ static dc_status take_buffer(dc_convert *c) {
     for (int i = 0; i < c->index.column_count; i++)
         if ((size_t)c->index.columns[i].width > values) values = (size_t)c->index.columns[i].width;
     c->buffer = malloc(values * sizeof *c->buffer);
-    c->whole = malloc(values * sizeof(int64_t));
+    c->whole = malloc(values * 8); // bytes of the widest type
     return c->buffer && c->whole ? DC_OK : no_memory(c);
 }
 

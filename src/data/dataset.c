@@ -119,7 +119,10 @@ uint64_t dc_dataset_hash(const dc_dataset *data) {
 
 // ---- reading ----
 
-enum { PIECE = 1 << 16 }; // values that are read and checked while they are in cache
+enum {
+    PIECE = 1 << 16,       // values that are read and checked while they are in cache
+    THREADS_MIN = 1 << 22, // bytes of a file that is worth starting threads for
+};
 
 // A column to be read by some thread. Errors of that thread come back as text.
 typedef struct job {
@@ -210,8 +213,9 @@ static dc_status read_all(dc_dataset *data, const dc_npz *npz) {
     DC_TRY(dc_layout_read(&layout, npz));
     init(data, layout.rows);
     DC_TRY(read_terminals(data, &layout));
-    dc_pool *pool;
-    DC_TRY(dc_pool_new(&pool, 0));
+    dc_pool *pool = NULL;
+    if (npz->size >= THREADS_MIN)
+        (void)dc_pool_new(&pool, 0); // without one, this thread reads alone
     job j = {.layout = &layout};
     dc_status status = read_columns(data, &j, pool);
     dc_pool_free(pool);

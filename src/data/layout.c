@@ -65,8 +65,8 @@ static dc_status same_rows(const dc_layout *l, const char *name, const dc_npy *n
 }
 
 static dc_status read_main(dc_layout *l) {
-    const dc_npz_entry *obs, *act;
-    dc_npy obs_npy, act_npy;
+    const dc_npz_entry *obs = NULL, *act = NULL;
+    dc_npy obs_npy = {0}, act_npy = {0};
     DC_TRY(find(l->npz, "observations", &obs, &obs_npy));
     DC_TRY(find(l->npz, "actions", &act, &act_npy));
     DC_TRY(find(l->npz, "terminals", &l->terminals, &l->terminals_npy));

@@ -195,7 +195,8 @@ dc_status dc_store_index_read(dc_store_index *index, dc_arena *arena, const char
     *index = (dc_store_index){0};
     DC_TRY(dc_store_path(path, folder, dc_store_index_name));
     if (!dc_file_exists(path))
-        return dc_fail(DC_BAD_INPUT, "if its conversion was cut off, remove it and convert again",
+        return dc_fail(DC_BAD_INPUT,
+                       "give an .npz file or a store; if its conversion was cut off, convert again",
                        "no finished store: index.json is missing (%s)", folder);
     dc_map map;
     DC_TRY(dc_map_open(&map, path));

@@ -19,7 +19,7 @@ const dc_option dc_run_table[] = {
     {"agent", DC_TEXT, AT(agent), "dcrl", 0, 0, NULL, "method; dcrl list agents shows them"},
     {"env", DC_TEXT, AT(env), "", 0, 0, NULL, "environment; dcrl list envs shows them"},
     {"data", DC_TEXT, AT(data), "", 0, 0, NULL,
-     "data set (npz); empty: the environment makes its own"},
+     "data set (.npz file or store); empty: the environment makes its own"},
     {"steps", DC_INT, AT(steps), "100000", 1, 1e12, NULL, "updates to train"},
     {"seed", DC_INT, AT(seed), "0", 0, 9e15, NULL, "the same seed gives the same bytes"},
     {"batch", DC_INT, AT(batch), "512", 1, 1 << 20, NULL, "rows a loss"},

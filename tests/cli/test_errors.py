@@ -82,7 +82,7 @@ CALLS = [
     (2, ["count", "(-3)"], ["sample", "--data", "good.npz", "--count", -3]),
     # Files.
     (1, ["(nope.npz)", "No such file", "check the path"], ["train", "--data", "nope.npz", "--out", "new"]),
-    (1, ["(folder)", "not a folder"], ["train", "--data", "folder", "--out", "new"]),
+    (1, ["(folder)", "no finished store"], ["train", "--data", "folder", "--out", "new"]),
     (1, ["(text)", "not an npz file"], ["train", "--data", "text", "--out", "new"]),
     (1, ["cut.npz"], ["train", "--data", "cut.npz", "--out", "new"]),
     (1, ["terminals"], ["data", "info", "poor.npz"]),

@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import DCRL, Scratch, bad, call, digests, good, run_tests  # noqa: E402
+from drive import DCRL, Scratch, bad, call, checkpoints, digests, good, run_tests  # noqa: E402
 
 CLIP = np.float32(1 - 1e-5)
 
@@ -114,9 +114,14 @@ def test_same_numbers():
         for stream in "dc", "prop":
             words = ["sample", "--stream", stream, "--count", 50000, "--data"]
             assert good(*words, s.at("a.npz")) == good(*words, s.at("d"))
-        train = ["train", "--agent", "dcrl", "--hidden", "32,32", "--batch", 64, "--steps", 60, "--data"]
+        train = ["train", "--agent", "dcrl", "--hidden", "32,32", "--batch", 64, "--steps", 60, "--save-every", 20, "--data"]
         for name in "a.npz", "d":
             good(*train, s.at(name), "--out", s.at("run-" + name))
+        assert digests(s.at("run-a.npz")) == digests(s.at("run-d"))
+        # And after a resume, when the scout that reads ahead has to catch up.
+        os.remove(s.at("run-d", "DONE"))
+        os.remove(checkpoints(s.at("run-d"))[-1])
+        assert " goes on at step 40 " in good("train", "--resume", s.at("run-d"))
         assert digests(s.at("run-a.npz")) == digests(s.at("run-d"))
 
 

@@ -289,7 +289,8 @@ def test_hostile_names():
     assert "<script" not in markdown
     for part in markdown.split("\n\n"):
         assert not part.startswith("|") or len({line.count("|") for line in part.splitlines()}) == 1, part
-    ET.fromstring(good("report", folder, "--format", "svg", "-o", "-"))
+    svg = ET.fromstring(good("report", folder, "--format", "svg", "-o", "-"))
+    assert "success (%)" in "".join(svg.itertext()) and "loss" not in "".join(svg.itertext())
 
 
 def test_missing_files():

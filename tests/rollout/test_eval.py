@@ -1,0 +1,55 @@
+"""From nothing to a score, as a user would: make a maze's data, train a small policy, play the tasks.
+
+Checks that the score does not depend on the number of threads, that the same seed gives the same result, that eval.csv
+holds one row a step in rising order, and that wrong calls get one clear line. How good a policy gets is not a test's
+matter; that it gets anywhere is: the first task of pointmaze-medium is in reach after a few hundred steps.
+"""
+import json
+import os
+import subprocess
+import tempfile
+
+DCRL = os.environ["DCRL"]
+
+
+def call(*words, code=0):
+    done = subprocess.run([DCRL, *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == code, (words, done.stdout, done.stderr)
+    return done.stdout if code == 0 else done.stderr
+
+
+def score(run, **flags):
+    words = [x for k, v in flags.items() for x in ("--" + k, v)]
+    return json.loads(call("eval", run, "--json", *words))
+
+
+def same(a, b):
+    return {k: v for k, v in a.items() if k != "seconds"} == {k: v for k, v in b.items() if k != "seconds"}
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        data, run = os.path.join(folder, "data.npz"), os.path.join(folder, "run")
+        call("gen", "pointmaze-medium-navigate", "-o", data, "--episodes", 40)
+        common = ["--data", data, "--hidden", "32,32", "--batch", 64, "--steps", 600, "--save-every", 300]
+        call("train", "--env", "pointmaze-medium-navigate-oraclerep-v0", *common, "--out", run)
+        config = json.load(open(os.path.join(run, "config.json")))
+        assert config["rep"] == [0, 2], config  # the name says where the goal lies
+        one, two = score(run, episodes=3, threads=1), score(run, episodes=3, threads=2)
+        assert same(one, two), (one, two)
+        assert 0 <= one["overall_success"] <= 1 and len(one["task_success"]) == 5 and one["episodes"] == 15
+        assert abs(one["overall_success"] - sum(one["task_success"]) / 5) < 1e-5
+        assert same(one, score(run, episodes=3, threads=2, seed=0))
+        score(run, episodes=2, step=300)
+        rows = open(os.path.join(run, "eval.csv")).read().splitlines()
+        assert rows[0].startswith("step,overall_success,task1_success") and [r.split(",")[0] for r in rows[1:]] == ["300", "600"], rows
+        assert "no checkpoint of step 7" in call("eval", run, "--step", 7, code=2)
+        assert "not a run folder" in call("eval", folder, code=1)
+        # A policy that was trained on whole observations does not fit the xy goals of another name.
+        lock = os.path.join(folder, "lock")
+        call("train", "--env", "lock-32", "--hidden", "8,8", "--batch", 8, "--steps", 2, "--out", lock)
+        assert "dcrl: " in call("eval", lock, code=2)
+    print("1 passed, 0 failed")
+
+
+main()
