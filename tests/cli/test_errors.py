@@ -44,7 +44,7 @@ CALLS = [
     (2, ["'lok-16'", "did you mean 'lock-16'?"], ["train", "--env", "lok-16", "--out", "new"]),
     (2, ["'lock-3'", "4 to 1048576"], ["train", "--env", "lock-3", "--out", "new"]),
     (2, ["'lock-16x'", "lock-512"], ["gen", "lock-16x", "-o", "new.npz"]),
-    (2, ["'maze'", "lock-512"], ["train", "--env", "maze", "--out", "new"]),
+    (2, ["'maze'", "dcrl list envs"], ["train", "--env", "maze", "--out", "new"]),
     (2, ["lock-99999999999999999999", "4 to 1048576"], ["train", "--env", "lock-99999999999999999999", "--out", "new"]),
     (2, ["'dcr'", "did you mean 'dcrl'?"], [*TRAIN, "--agent", "dcr"]),
     (2, ["'nothing'", "dcrl list agents"], [*TRAIN, "--agent", "nothing"]),

@@ -81,7 +81,7 @@ def page_of(*runs, more=()):
 def make_run(folder, env, agent, seed, evals, prefix="", **options):
     """A run folder: `evals` is (rows, tasks) of success fractions, or None for a run without eval.csv."""
     os.makedirs(folder)
-    config = {"agent": agent, "env": env, "data": "", "steps": 1000, "seed": seed, "n": 64, "order": "up", **options}
+    config = {"agent": agent, "env": env, "data": "", "steps": 1000, "seed": seed, "n": 0, "order": "up", **options}
     config.update(data_hash=f"{seed:016x}", build="0.1.0-test")
     with open(os.path.join(folder, "config.json"), "w") as file:
         json.dump(config, file)
