@@ -390,14 +390,14 @@ dc_status dc_options_read(const dc_option *table, void *config, const dc_json *o
 // ---- help
 
 // What stands behind the flag.
-static const char *placeholder(const dc_option *o) {
+static const char *value_word(const dc_option *o) {
     static const char *const words[] = {"N", "X", "on|off", "TEXT", "WORD", "N,N,.."};
     return words[o->kind];
 }
 
 static void help_row(const dc_option *o, bool as_flag, dc_text *out) {
     char flag[128], text[2 * DC_NUMBER_MAX + 8];
-    snprintf(flag, sizeof flag, as_flag ? "--%s %s" : "%s=%s", o->name, placeholder(o));
+    snprintf(flag, sizeof flag, as_flag ? "--%s %s" : "%s=%s", o->name, value_word(o));
     for (char *c = flag; as_flag && *c && *c != ' '; c++)
         if (*c == '_') *c = '-';
     dc_text_add(out, "  %-*s %s (", HELP_COLUMN, flag, o->help);
