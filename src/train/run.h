@@ -12,6 +12,7 @@
 
 #include "algo/agent.h"
 #include "base/options.h"
+#include "train/gpu.h"
 #include "train/weights.h"
 
 #include <stdatomic.h>
@@ -21,7 +22,7 @@ typedef struct dc_run_options {
     int64_t steps, seed, batch, threads, log_every, save_every, keep;
     dc_int_list hidden;
     double lr, tau, gamma;
-    int device, form;
+    int device, precision, form;
     dc_int_list rep;
 } dc_run_options;
 
@@ -37,6 +38,7 @@ struct dc_run {
     const dc_dataset *data;
     dc_pool *pool;
     dc_agent agent;
+    dc_gpu *gpu;  // NULL: the CPU trains
     char *folder; // NULL: nothing is written
 
     int64_t step;                    // updates done
