@@ -41,6 +41,7 @@ static dc_status open_device(dc_cuda *cuda) {
     if (p.major < 8)
         return dc_fail(DC_UNSUPPORTED, "use a GPU of compute capability 8.0 or newer, or --device cpu",
                        "%s is too old (compute capability %d.%d)", p.name, p.major, p.minor);
+    cuda->clusters = p.major >= 9;
     CU(cudaSetDevice(0));
     CU(cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
     LT(cublasLtCreate(&cuda->lt));

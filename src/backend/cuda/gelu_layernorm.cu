@@ -3,7 +3,7 @@
 // and update.cu adds those up in order.
 #include "backend/cuda/internal.cuh"
 
-enum { WARPS = 8, BWD_BLOCKS = 264 }; // of backward, over all members: two for each multiprocessor
+enum { WARPS = 8, FWD_BLOCKS = 264, BWD_BLOCKS = 264 }; // over all members: two for each multiprocessor
 
 // Numbers that a lane holds: groups of V neighbours, 32 V apart.
 template <int V> __device__ static inline int column(int k, int lane) {
@@ -66,39 +66,39 @@ template <typename T> __device__ static inline float gate(float x) {
     return sizeof(T) == 2 ? __fdividef(1, 1 + __expf(-u2)) : 1 / (1 + expf(-u2));
 }
 
-template <typename T, int V, int PER> __global__ static void __launch_bounds__(32 * WARPS) forward(layernorm n) {
-    int row = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x & 31, e = blockIdx.y, cols = n.x.cols;
-    if (row >= n.x.rows) return;
-    float h[PER], w[PER];
-    load<T, V, PER>((const T *)n.x.p + e * n.x.step + (int64_t)row * n.x.ld, cols, lane, h);
-    float sum = 0, square = 0;
-    if (n.add) load<float, V, PER>(n.add + (int64_t)e * cols, cols, lane, w);
+// A warp takes every so many rows, so that the layer's own numbers are read once.
+template <typename T, int V, int PER> __global__ static void __launch_bounds__(32 * WARPS, PER > 16 ? 1 : 2) forward(layernorm n) {
+    int lane = threadIdx.x & 31, e = blockIdx.y, cols = n.x.cols;
+    float add[PER] = {0}, scale[PER], bias[PER];
+    if (n.add) load<float, V, PER>(n.add + (int64_t)e * cols, cols, lane, add);
+    load<float, V, PER>(n.scale + (int64_t)e * cols, cols, lane, scale);
+    load<float, V, PER>(n.bias + (int64_t)e * cols, cols, lane, bias);
+    for (int row = blockIdx.x * WARPS + threadIdx.x / 32; row < n.x.rows; row += gridDim.x * WARPS) {
+        float h[PER], sum = 0, square = 0;
+        load<T, V, PER>((const T *)n.x.p + e * n.x.step + (int64_t)row * n.x.ld, cols, lane, h);
 #pragma unroll
-    for (int k = 0; k < PER; k++) {
-        if (n.add) h[k] += w[k];
-        h[k] *= gate<T>(h[k]);
-        sum += h[k]; // columns past the end hold 0
+        for (int k = 0; k < PER; k++) {
+            h[k] += add[k];
+            h[k] *= gate<T>(h[k]);
+            sum += h[k]; // columns past the end hold 0
+        }
+        float mean = warp_sum(sum) / cols;
+#pragma unroll
+        for (int k = 0; k < PER; k++) {
+            float d = h[k] - mean;
+            square += column<V>(k, lane) < cols ? d * d : 0;
+        }
+        float inv = rsqrtf(warp_sum(square) / cols + 1e-6f);
+#pragma unroll
+        for (int k = 0; k < PER; k++) h[k] = (h[k] - mean) * inv * scale[k] + bias[k];
+        store<T, V, PER>((T *)n.y.p + e * n.y.step + (int64_t)row * n.y.ld, cols, lane, h);
+        if (lane == 0) n.stats[(int64_t)e * n.stats_rows + row] = make_float2(mean, inv);
     }
-    float mean = warp_sum(sum) / cols;
-#pragma unroll
-    for (int k = 0; k < PER; k++) {
-        float d = h[k] - mean;
-        square += column<V>(k, lane) < cols ? d * d : 0;
-    }
-    float inv = rsqrtf(warp_sum(square) / cols + 1e-6f);
-    load<float, V, PER>(n.scale + (int64_t)e * cols, cols, lane, w);
-#pragma unroll
-    for (int k = 0; k < PER; k++) h[k] = (h[k] - mean) * inv * w[k];
-    load<float, V, PER>(n.bias + (int64_t)e * cols, cols, lane, w);
-#pragma unroll
-    for (int k = 0; k < PER; k++) h[k] += w[k];
-    store<T, V, PER>((T *)n.y.p + e * n.y.step + (int64_t)row * n.y.ld, cols, lane, h);
-    if (lane == 0) n.stats[(int64_t)e * n.stats_rows + row] = make_float2(mean, inv);
 }
 
 // With z = (h - mean) / std and q = dy * scale: dh = (q - mean(q) - z mean(q z)) / std, dx = dh gelu'(x).
 template <typename T, int V, int PER>
-__global__ static void __launch_bounds__(32 * WARPS) backward(layernorm n, tensor dy, tensor dx, float *parts) {
+__global__ static void __launch_bounds__(32 * WARPS, PER > 16 ? 1 : 2) backward(layernorm n, tensor dy, tensor dx, float *parts) {
     int warp = threadIdx.x / 32, lane = threadIdx.x & 31, e = blockIdx.y, cols = n.x.cols;
     float d_scale[PER] = {0}, d_bias[PER] = {0}, d_add[PER] = {0};
     for (int row = blockIdx.x * WARPS + warp; row < dy.rows; row += gridDim.x * WARPS) {
@@ -154,9 +154,14 @@ int dc_layernorm_parts(int e, int rows) {
     return blocks < most ? (blocks < 1 ? 1 : blocks) : most;
 }
 
+static int forward_blocks(const layernorm *n) {
+    int blocks = FWD_BLOCKS / n->x.e, most = div_up(n->x.rows, WARPS);
+    return blocks < most ? (blocks < 1 ? 1 : blocks) : most;
+}
+
 template <typename T, int V, int PER> static void launch(dc_cuda *cuda, const layernorm *n, const tensor *dy, tensor dx, float *parts) {
     if (!dy)
-        forward<T, V, PER><<<dim3(div_up(n->x.rows, WARPS), n->x.e), 32 * WARPS, 0, cuda->stream>>>(*n);
+        forward<T, V, PER><<<dim3(forward_blocks(n), n->x.e), 32 * WARPS, 0, cuda->stream>>>(*n);
     else
         backward<T, V, PER><<<dim3(dc_layernorm_parts(dy->e, dy->rows), dy->e), 32 * WARPS, 0, cuda->stream>>>(*n, *dy, dx, parts);
 }

@@ -20,6 +20,7 @@ struct dc_cuda {
     size_t workspace_bytes, taken;
     std::vector<void *> memory;
     char name[256];
+    bool clusters; // blocks can form teams
 };
 
 // A CUDA call's result as a status that names the call.
@@ -66,6 +67,8 @@ dc_status dc_head_dx(dc_cuda *cuda, tensor dy, tensor w, tensor dx, bool add);
 int dc_head_parts(int rows);
 dc_status dc_bias_fwd(dc_cuda *cuda, tensor y, tensor bias); // y += bias, float
 dc_status dc_head_dw(dc_cuda *cuda, tensor x, tensor dy, float *parts);
+// dW of a layer with few inputs, likewise in parts: (e, count, in * out).
+dc_status dc_thin_dw(dc_cuda *cuda, tensor x, tensor dy, float *parts);
 
 // ---- bias + GELU + LayerNorm (gelu_layernorm.cu) ----
 struct layernorm {
@@ -100,7 +103,7 @@ struct narrow {
 enum { NARROW_ZERO = DC_OPS, NARROW_ONE, NARROW_MOST = 200 }; // most in one launch
 bool dc_is_narrow(dc_op op);
 bool dc_is_reduction(dc_op op);
-dc_status dc_narrow_run(dc_cuda *cuda, const narrow *device_list, int count, int64_t widest, bool one_block);
+dc_status dc_narrow_run(dc_cuda *cuda, const narrow *device_list, int count, int64_t widest, bool together);
 
 dc_status dc_splice_fwd(dc_cuda *cuda, tensor x, tensor y, tensor out, int column);
 dc_status dc_splice_bwd(dc_cuda *cuda, tensor dout, tensor dy, int column, bool add);
@@ -124,7 +127,6 @@ struct update_job {
     int sum_count, sum_longest;
     const shadow *shadows; // (shadow_count)
     int shadow_count;
-    int64_t shadow_cells;
 };
 enum { NORM_BLOCKS = 256 };
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *job);

@@ -157,36 +157,56 @@ dc_status dc_bias_fwd(dc_cuda *cuda, tensor y, tensor bias) {
     return dc_cuda_check(cudaGetLastError(), "bias(");
 }
 
-enum { HEAD_ROWS = 64 }; // rows that one block adds up
+enum { HEAD_ROWS = 32 }; // rows that one block adds up
 
 int dc_head_parts(int rows) {
     return div_up(rows, HEAD_ROWS);
 }
 
-// Threads own columns of x; the block walks its rows.
+// Threads own columns of the wide matrix, a block walks its rows, N columns of the thin one at a time:
+// part[c * cs + k * ks] = sum over rows of wide[row][c] thin[row][k].
+template <int N>
+__device__ static void outer_sums(tensor wide, tensor thin, int e, int c, int from, int to, float *part, int64_t cs, int64_t ks) {
+    for (int k0 = 0; k0 < thin.cols; k0 += N) {
+        float sum[N] = {0};
+#pragma unroll 4
+        for (int row = from; row < to; row++) {
+            float v = read(wide.p, wide.half, e * wide.step + (int64_t)row * wide.ld + c);
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                if (k0 + k < thin.cols) sum[k] += v * read(thin.p, thin.half, e * thin.step + (int64_t)row * thin.ld + k0 + k);
+        }
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            if (k0 + k < thin.cols) part[c * cs + (k0 + k) * ks] = sum[k];
+    }
+}
+
 __global__ static void head_dw(tensor x, tensor dy, float *parts) {
     int c = blockIdx.x * blockDim.x + threadIdx.x, e = blockIdx.z, out = dy.cols;
     int from = blockIdx.y * HEAD_ROWS, to = min(from + HEAD_ROWS, dy.rows);
     float *part = parts + ((int64_t)e * gridDim.y + blockIdx.y) * ((int64_t)x.cols * out + out);
-    const float *g = (const float *)dy.p + e * dy.step;
-    if (c < x.cols)
-        for (int o0 = 0; o0 < out; o0 += 8) { // eight outputs at a time fit in registers
-            float sum[8] = {0};
-            for (int row = from; row < to; row++) {
-                float v = read(x.p, x.half, e * x.step + (int64_t)row * x.ld + c);
-#pragma unroll
-                for (int o = 0; o < 8; o++)
-                    if (o0 + o < out) sum[o] += v * g[(int64_t)row * dy.ld + o0 + o];
-            }
-#pragma unroll
-            for (int o = 0; o < 8; o++)
-                if (o0 + o < out) part[(int64_t)c * out + o0 + o] = sum[o];
-        }
+    if (c < x.cols && out == 1) outer_sums<1>(x, dy, e, c, from, to, part, 1, 1);
+    if (c < x.cols && out > 1) outer_sums<8>(x, dy, e, c, from, to, part, out, 1);
     if (c < out) { // the bias
+        const float *g = (const float *)dy.p + e * dy.step;
         float sum = 0;
         for (int row = from; row < to; row++) sum += g[(int64_t)row * dy.ld + c];
         part[(int64_t)x.cols * out + c] = sum;
     }
+}
+
+__global__ static void thin_dw(tensor x, tensor dy, float *parts) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x, e = blockIdx.z, out = dy.cols;
+    int from = blockIdx.y * HEAD_ROWS, to = min(from + HEAD_ROWS, dy.rows);
+    if (c < out)
+        outer_sums<8>(dy, x, e, c, from, to, parts + ((int64_t)e * gridDim.y + blockIdx.y) * ((int64_t)x.cols * out), 1, out);
+}
+
+dc_status dc_thin_dw(dc_cuda *cuda, tensor x, tensor dy, float *parts) {
+    if (x.e == 1) x.step = 0;
+    thin_dw<<<dim3(div_up(dy.cols, 128), dc_head_parts(dy.rows), dy.e), 128, 0, cuda->stream>>>(x, dy, parts);
+    return dc_cuda_check(cudaGetLastError(), "thin_dw(");
 }
 
 dc_status dc_head_dw(dc_cuda *cuda, tensor x, tensor dy, float *parts) {

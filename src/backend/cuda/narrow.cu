@@ -1,10 +1,21 @@
 // Narrow ops: distances, targets, weights and losses are a few thousand numbers a step, so a launch
-// of its own for each would cost more than its work. A list of them is one launch: a block walks the
-// list, its threads walk the numbers, and a barrier stands only where a number's maker was another
-// thread. Sums are taken in double and in a fixed order.
+// of its own for each would cost more than its work. A list of them is one launch: a team of blocks
+// walks the list, its threads walk the numbers, and a barrier stands only where a number's maker was
+// another thread. The team is a cluster where the GPU has those (compute capability 9), else one
+// block. Sums are taken in double and in a fixed order.
 #include "backend/cuda/internal.cuh"
 
-enum { THREADS = 1024 };
+#include <cooperative_groups.h>
+
+enum { THREADS = 512, TEAM = 8 }; // threads a block, blocks of a cluster
+
+// All threads of the team wait for each other and see what the others wrote.
+__device__ static void team_sync() {
+#if __CUDA_ARCH__ >= 900
+    if (gridDim.y > 1) return cooperative_groups::this_cluster().sync();
+#endif
+    __syncthreads();
+}
 
 bool dc_is_narrow(dc_op op) {
     return op >= DC_FIRST_COMPUTED && op != DC_OP_linear && op != DC_OP_gelu_layernorm && op != DC_OP_splice;
@@ -14,14 +25,25 @@ bool dc_is_reduction(dc_op op) {
     return op == DC_OP_expectile || op == DC_OP_mean || op == DC_OP_bce || op == DC_OP_square || op == DC_OP_relative_mean;
 }
 
-__device__ static double block_sum(double v) {
-    __shared__ double warps[THREADS / 32];
+// Sum over the team, the same for all its threads.
+__device__ static double team_sum(double v) {
+    __shared__ double warps[THREADS / 32], total;
     for (int d = 16; d; d >>= 1) v += __shfl_xor_sync(~0u, v, d);
     __syncthreads();
     if ((threadIdx.x & 31) == 0) warps[threadIdx.x / 32] = v;
     __syncthreads();
     double sum = 0;
     for (int w = 0; w < (int)blockDim.x / 32; w++) sum += warps[w];
+#if __CUDA_ARCH__ >= 900
+    if (gridDim.y > 1) {
+        cooperative_groups::cluster_group team = cooperative_groups::this_cluster();
+        if (threadIdx.x == 0) total = sum;
+        team.sync();
+        sum = 0;
+        for (unsigned b = 0; b < gridDim.y; b++) sum += *team.map_shared_rank(&total, b);
+        team.sync(); // nobody leaves or writes again before all have read
+    }
+#endif
     return sum;
 }
 
@@ -93,22 +115,22 @@ __device__ static double term(const narrow &n, int e, int64_t m) {
     return w * (p < t ? (float)n.a : 1 - (float)n.a) * d * d; // expectile
 }
 
-__device__ static double mean_size(const narrow &n) { // of |x|
+__device__ static double mean_size(const narrow &n, int64_t first, int64_t stride) { // of |x|
     double sum = 0;
     for (int e = 0; e < n.members[0]; e++)
-        for (int64_t m = threadIdx.x; m < n.count; m += blockDim.x) sum += fabsf(at(n, 0, e, m));
-    return block_sum(sum) / (double)(n.members[0] * n.count) + 1e-6;
+        for (int64_t m = first; m < n.count; m += stride) sum += fabsf(at(n, 0, e, m));
+    return team_sum(sum) / (double)(n.members[0] * n.count) + 1e-6;
 }
 
-__device__ static void reduce(const narrow &n) {
+__device__ static void reduce(const narrow &n, int64_t first, int64_t stride) {
     double sum = 0, cells = (double)(n.members[0] * n.count);
     for (int e = 0; e < n.members[0]; e++)
-        for (int64_t m = threadIdx.x; m < n.count; m += blockDim.x) sum += term(n, e, m);
-    sum = block_sum(sum);
+        for (int64_t m = first; m < n.count; m += stride) sum += term(n, e, m);
+    sum = team_sum(sum);
     double scale = n.op == DC_OP_bce ? n.b : n.op == DC_OP_square ? n.a : n.op == DC_OP_expectile ? 2 : 1;
     double value = scale * sum / cells;
-    if (n.op == DC_OP_relative_mean) value = (double)(float)value / mean_size(n);
-    if (threadIdx.x == 0) *n.y = (float)value;
+    if (n.op == DC_OP_relative_mean) value = (double)(float)value / mean_size(n, first, stride);
+    if (first == 0) *n.y = (float)value;
 }
 
 // Gradient of a reduction toward a number of input n.input; g is its own gradient, scaled.
@@ -124,12 +146,12 @@ __device__ static float reduction_grad(const narrow &n, float g, int e, int64_t 
     return sign * g * w * (p < t ? (float)n.a : 1 - (float)n.a) * (p - t);
 }
 
-__device__ static float reduction_scale(const narrow &n) {
+__device__ static float reduction_scale(const narrow &n, int64_t first, int64_t stride) {
     double g = *n.dy, cells = (double)(n.members[0] * n.count);
     if (n.op == DC_OP_bce) return (float)(g * n.b / cells);
     if (n.op == DC_OP_square) return (float)(g * 2 * n.a / cells);
     if (n.op == DC_OP_expectile) return (float)(g * 4 / cells);
-    if (n.op == DC_OP_relative_mean) return (float)(g / mean_size(n) / cells);
+    if (n.op == DC_OP_relative_mean) return (float)(g / mean_size(n, first, stride) / cells);
     return (float)(g / cells);
 }
 
@@ -183,10 +205,10 @@ __device__ static void run_one(const narrow &n, int64_t first, int64_t stride) {
         return;
     }
     if (n.op < DC_OPS && n.input < 0 && reduces(n.op)) {
-        reduce(n);
+        reduce(n, first, stride);
         return;
     }
-    float g = n.op < DC_OPS && n.input >= 0 && reduces(n.op) ? reduction_scale(n) : 0;
+    float g = n.op < DC_OPS && n.input >= 0 && reduces(n.op) ? reduction_scale(n, first, stride) : 0;
     for (int64_t m = first; m < n.count; m += stride) {
         if (n.op == DC_OP_ensemble_min && n.input >= 0) {
             min_grad(n, m);
@@ -203,23 +225,35 @@ __device__ static void run_one(const narrow &n, int64_t first, int64_t stride) {
     }
 }
 
+// Grid (x, y): x blocks side by side for lists without barriers, or y blocks that form a team.
 __global__ static void __launch_bounds__(THREADS) run(const narrow *list, int count) {
-    int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, stride = (int64_t)gridDim.x * blockDim.x;
+    int64_t block = (int64_t)blockIdx.x * gridDim.y + blockIdx.y, blocks = (int64_t)gridDim.x * gridDim.y;
+    int64_t first = block * blockDim.x + threadIdx.x, stride = blocks * blockDim.x;
     __shared__ narrow copy[NARROW_MOST];
     for (int w = threadIdx.x; w < (int)(sizeof *copy / 4) * count; w += blockDim.x) ((uint32_t *)copy)[w] = ((const uint32_t *)list)[w];
     __syncthreads();
     for (int i = 0; i < count; i++) {
-        if (copy[i].sync) __syncthreads();
+        if (copy[i].sync) team_sync();
         run_one(copy[i], first, stride);
     }
 }
 
-dc_status dc_narrow_run(dc_cuda *cuda, const narrow *list, int count, int64_t widest, bool one_block) {
-    if (one_block)
-        run<<<1, THREADS, 0, cuda->stream>>>(list, count);
-    else
-        run<<<div_up(widest, 256) < 264 ? div_up(widest, 256) : 264, 256, 0, cuda->stream>>>(list, count);
-    return dc_cuda_check(cudaGetLastError(), "narrow(");
+dc_status dc_narrow_run(dc_cuda *cuda, const narrow *list, int count, int64_t widest, bool together) {
+    if (!together) {
+        int blocks = div_up(widest, THREADS);
+        run<<<blocks < 264 ? blocks : 264, THREADS, 0, cuda->stream>>>(list, count);
+        return dc_cuda_check(cudaGetLastError(), "narrow(");
+    }
+    cudaLaunchConfig_t launch = {};
+    launch.gridDim = dim3(1, cuda->clusters ? TEAM : 1);
+    launch.blockDim = dim3(THREADS);
+    launch.stream = cuda->stream;
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {1, launch.gridDim.y, 1};
+    launch.attrs = &attribute;
+    launch.numAttrs = cuda->clusters ? 1 : 0;
+    return dc_cuda_check(cudaLaunchKernelEx(&launch, run, list, count), "narrow(");
 }
 
 // ---- splice: wide, and its output is a network's input ----

@@ -15,7 +15,7 @@ struct group { // of narrow ops
     narrow *device;
     std::vector<narrow> list;
     int64_t widest;
-    bool one_block;
+    bool together;
 };
 
 struct part_sums { // of a layer's backward: where sums over rows lie until they are added up
@@ -49,6 +49,12 @@ static const dc_node *node(const dc_program *p, dc_ref r) {
 
 static bool is_head(const dc_node *n) {
     return n->op == DC_OP_linear && n->cols <= HEAD_MAX;
+}
+
+// A first layer whose inputs are few: sums over rows, not a product that would be mostly padding.
+static bool is_thin(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    return n->op == DC_OP_linear && p->norm_of[r] >= 0 && node(p, n->in[0])->cols <= HEAD_MAX;
 }
 
 static bool trained(const dc_node *n) {
@@ -104,6 +110,16 @@ static dc_status take_tensor(dc_program *p, tensor *t, int e, int rows, int cols
     return take(p, (size_t)e * rows * ld * (half ? 2 : 4), &t->p);
 }
 
+// Numbers in one part of a linear node: dW where it is summed in parts, then db unless LayerNorm has it.
+static int part_weights(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r), *x = node(p, n->in[0]);
+    return is_head(n) || is_thin(p, r) ? x->cols * n->cols : 0;
+}
+
+static int part_length(const dc_program *p, dc_ref r) {
+    return part_weights(p, r) + (p->norm_of[r] < 0 ? node(p, r)->cols : 0);
+}
+
 static dc_status take_nodes(dc_program *p) {
     for (dc_ref r = 0; r < p->g->count; r++) {
         const dc_node *n = node(p, r);
@@ -117,11 +133,9 @@ static dc_status take_nodes(dc_program *p) {
                 DC_TRY(take(p, sizeof(float) * n->e * p->parts[r].count * 3 * n->cols, (void **)&p->parts[r].p));
             }
         }
-        if (n->op == DC_OP_linear && trained(n) && p->norm_of[r] < 0) {
-            int in = is_head(n) ? node(p, n->in[0])->cols : 0;
+        if (n->op == DC_OP_linear && trained(n) && (p->norm_of[r] < 0 || is_thin(p, r))) {
             p->parts[r].count = dc_head_parts(n->hi - n->lo);
-            DC_TRY(take(p, sizeof(float) * n->e * p->parts[r].count * ((size_t)in * n->cols + n->cols),
-                        (void **)&p->parts[r].p));
+            DC_TRY(take(p, sizeof(float) * n->e * p->parts[r].count * (size_t)part_length(p, r), (void **)&p->parts[r].p));
         }
     }
     return DC_OK;
@@ -235,9 +249,10 @@ static dc_status linear_dx(dc_program *p, const dc_node *n, tensor dy) {
 static dc_status linear_bwd(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     tensor dy = grad_of(p, r), x = input_value(p, n, 0);
-    bool head = is_head(n), weighs = wants(p, n, 1);
+    bool head = is_head(n), thin = is_thin(p, r), weighs = wants(p, n, 1);
     if (weighs && head) DC_TRY(dc_head_dw(p->cuda, x, dy, p->parts[r].p));
-    if (weighs && !head) {
+    if (weighs && thin) DC_TRY(dc_thin_dw(p->cuda, x, dy, p->parts[r].p));
+    if (weighs && !head && !thin) {
         DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, true, dy, false, grad_of(p, n->in[1]), adds(p, n, 1)));
         tensor none = x;
         none.cols = 0;
@@ -308,10 +323,10 @@ static void list_sums(dc_program *p) {
             push_sum(p, n, 2, s->p + n->cols, s->count, stride, step, n->cols);
             if (p->norm_of[n->in[0]] == r) push_sum(p, node(p, n->in[0]), 2, s->p + 2 * n->cols, s->count, stride, step, n->cols);
         } else {
-            int in = is_head(n) ? node(p, n->in[0])->cols : 0;
-            int64_t stride = (int64_t)in * n->cols + n->cols, step = s->count * stride;
-            if (in) push_sum(p, n, 1, s->p, s->count, stride, step, in * n->cols);
-            push_sum(p, n, 2, s->p + (int64_t)in * n->cols, s->count, stride, step, n->cols);
+            int own = part_weights(p, r);
+            int64_t stride = part_length(p, r), step = s->count * stride;
+            if (own) push_sum(p, n, 1, s->p, s->count, stride, step, own);
+            if (p->norm_of[r] < 0) push_sum(p, n, 2, s->p + own, s->count, stride, step, n->cols);
         }
     }
 }
@@ -345,7 +360,7 @@ static void push_narrow(dc_program *p, narrow n, bool reads_pending) {
         for (const void *x : all) n.sync = n.sync || (x && made_elsewhere(g, x, n.count));
         n.sync = n.sync || n.op == DC_OP_unpack;
     }
-    g->one_block = g->one_block || n.sync || (n.op < DC_OPS && dc_is_reduction((dc_op)n.op));
+    g->together = g->together || n.sync || (n.op < DC_OPS && dc_is_reduction((dc_op)n.op));
     g->widest = n.count > g->widest ? n.count : g->widest;
     g->list.push_back(n);
 }
@@ -606,7 +621,7 @@ static dc_status start(dc_program *p, const unit *u) {
     }
     case unit::GROUP: {
         const group *g = &p->groups[(size_t)u->node];
-        return dc_narrow_run(p->cuda, g->device, (int)g->list.size(), g->widest, g->one_block);
+        return dc_narrow_run(p->cuda, g->device, (int)g->list.size(), g->widest, g->together);
     }
     }
     return DC_OK;

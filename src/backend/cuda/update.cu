@@ -18,6 +18,7 @@ __global__ static void column_sums(const column_sum *sums) {
     int k = blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= s.length) return;
     float sum = 0;
+#pragma unroll 8
     for (int i = 0; i < s.count; i++) sum += s.parts[i * s.stride + k];
     s.out[k] = s.add ? s.out[k] + sum : sum;
 }
@@ -61,9 +62,14 @@ __device__ static void one_weight(const rates &r, float g, float *p, float *m, f
 __global__ static void update(update_job j) {
     double norm2 = norm2_of(j);
     if (!good(j, norm2)) return;
-    double t = (double)(j.state->step + 1), c1 = 1 - pow(j.beta1, t), c2 = 1 - pow(j.beta2, t);
-    rates r = {(float)j.tau,         (float)(1 - j.tau),   (float)(j.lr / c1), (float)j.beta1,  (float)j.beta2,
-               (float)(1 - j.beta1), (float)(1 - j.beta2), (float)j.eps,       (float)(1 / c2)};
+    __shared__ rates shared;
+    if (threadIdx.x == 0) {
+        double t = (double)(j.state->step + 1), c1 = 1 - pow(j.beta1, t), c2 = 1 - pow(j.beta2, t);
+        shared = {(float)j.tau,         (float)(1 - j.tau),   (float)(j.lr / c1), (float)j.beta1,  (float)j.beta2,
+                  (float)(1 - j.beta1), (float)(1 - j.beta2), (float)j.eps,       (float)(1 / c2)};
+    }
+    __syncthreads();
+    const rates r = shared;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < j.size / 4; i += (int64_t)gridDim.x * blockDim.x) {
         float4 p = ((float4 *)j.live)[i], m = ((float4 *)j.m)[i], v = ((float4 *)j.v)[i], g = ((const float4 *)j.grad)[i];
         if (i < j.ema_size / 4) { // from the weights before the step
@@ -84,14 +90,27 @@ __global__ static void update(update_job j) {
     }
 }
 
-// bf16 copies: block y takes matrix y.
+__device__ static void copy4(bf16 *to, const float *from) {
+    float4 v = *(const float4 *)from;
+    __nv_bfloat162 a = __floats2bfloat162_rn(v.x, v.y), b = __floats2bfloat162_rn(v.z, v.w);
+    uint2 raw = {*(unsigned *)&a, *(unsigned *)&b};
+    *(uint2 *)to = raw;
+}
+
+// bf16 copies: block y takes matrix y, four numbers a thread where rows allow it.
 __global__ static void shadows(update_job j) {
     shadow s = j.shadows[blockIdx.y];
-    int64_t cells = (int64_t)s.e * s.rows * s.cols;
+    int width = s.cols % 4 ? 1 : 4;
+    int64_t cells = (int64_t)s.e * s.rows * s.cols / width;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < cells; i += (int64_t)gridDim.x * blockDim.x) {
-        int64_t to = i / s.cols * s.ld + i % s.cols;
-        if (s.live) s.live[to] = __float2bfloat16(j.live[s.offset + i]);
-        if (s.ema) s.ema[to] = __float2bfloat16(j.ema[s.offset + i]);
+        int64_t at = i * width, to = s.ld == s.cols ? at : at / s.cols * s.ld + at % s.cols;
+        if (width == 4) {
+            if (s.live) copy4(s.live + to, j.live + s.offset + at);
+            if (s.ema) copy4(s.ema + to, j.ema + s.offset + at);
+        } else {
+            if (s.live) s.live[to] = __float2bfloat16(j.live[s.offset + at]);
+            if (s.ema) s.ema[to] = __float2bfloat16(j.ema[s.offset + at]);
+        }
     }
 }
 
