@@ -95,6 +95,9 @@ VARIANTS = {
     "down": ["--set", "n=8", "--set", "order=down"],
     "iid": ["--set", "n=8", "--set", "recursion=off"],
     "alone": ["--set", "propagation=off", "--set", "split=random"],
+    "flow": ["--set", "form=value", "--set", "n=8", "--set", "policy=rejection"],
+    "flow after": ["--set", "form=value", "--set", "n=8", "--set", "policy=rejection", "--set", "policy_after=500"],
+    "ddpgbc after": ["--set", "form=value", "--set", "n=8", "--set", "policy_after=500"],
 }
 
 
