@@ -1,8 +1,8 @@
 """The value form against JAX: losses, all gradients and a hundred updates, on fresh weights and batches each run.
 
 The oracle is written from the specification in float64: an ensemble of two critics on [s | g | a], segment and
-propagation losses by cross-entropy, the oracle critic distilled from it, and the policies, ddpgbc and rejection (flow matching),
-beside the critic and after it. `dcrl grad` gets the same numbers in float32. Measures: a loss relative to its value plus 0.1, at
+propagation losses by cross-entropy, the oracle critic distilled from it, and the policies, ddpgbc (of real and of discrete
+actions) and rejection (flow matching), beside the critic and after it. `dcrl grad` gets the same numbers in float32. Measures: a loss relative to its value plus 0.1, at
 the first batch and before each of the hundred Adam steps; a gradient tensor by norm relative to its norm; after the steps, each
 network's change relative to the norm of that change, and each target tensor relative to its norm. No tensor is left out.
 DCRL_SEED repeats a run.
@@ -87,6 +87,14 @@ def losses(live, target, b, o):
         v = apply(live["actor"], cat(b["obs_s"], rep("ag"), (1 - t) * b["noise"] + t * b["act_s"], t))[0]
         out["loss_flow"] = ((v - velocity) ** 2).mean()
         return sum(out.values()), out
+    if o["discrete"]:
+        logits = apply(live["actor"], cat(b["obs_s"], rep("ag")))[0]
+        count = logits.shape[-1]
+        each = [apply(sg(judge), cat(b["obs_s"], rep("ag"), jnp.broadcast_to(jnp.eye(count)[k], logits.shape)))[..., 0].min(0) for k in range(count)]
+        best = (jax.nn.softmax(logits) * jnp.stack(each, -1)).sum(-1)
+        out["loss_q"] = -best.mean() / sg(jnp.abs(best).mean() + 1e-6)
+        out["loss_bc"] = -(b["act_s"] * jax.nn.log_softmax(logits)).sum(-1).mean()
+        return sum(out[k] for k in out if k != "loss_bc") + o["alpha"] * out["loss_bc"], out
     mean = apply(live["actor"], cat(b["obs_s"], rep("ag")))[0]
     best = apply(sg(judge), cat(b["obs_s"], rep("ag"), jnp.clip(mean, -1, 1)))[..., 0].min(0)
     out["loss_q"] = -best.mean() / sg(jnp.abs(best).mean() + 1e-6)
@@ -95,13 +103,17 @@ def losses(live, target, b, o):
     return total, out
 
 
-def random_batch(rows, width, act):
+def random_batch(rows, width, act, discrete):
     b = {f"obs_{s}": rng.normal(size=(rows, width)) for s in ("i", "k", "j", "p", "n", "g", "s", "ag")}
     b |= {f"act_{s}": rng.uniform(-1, 1, size=(rows, act)) for s in ("i", "k", "p", "n", "s")}
     b["left"], b["right"] = rng.integers(0, 4, rows), rng.integers(1, 4, rows)
     b["noise"], b["time"] = rng.normal(size=(rows, act)), rng.uniform(size=rows)
     b["nsteps"], b["off"] = rng.integers(1, 9, rows), rng.integers(-1, 12, rows)
-    return {k: v.astype(np.float32) for k, v in b.items()}
+    b = {k: v.astype(np.float32) for k, v in b.items()}
+    if discrete:  # whole numbers; the highest must occur, since the data says how many there are
+        b |= {k: rng.integers(0, act, size=(rows, 1)) for k in b if k.startswith("act_")}
+        b["act_s"][0] = act - 1
+    return b
 
 
 def named(nets, prefix=""):
@@ -155,16 +167,17 @@ def off(x, y):
 
 def check(rows, width, act, hidden, **change):
     o = {"n": 5, "alpha": 0.3, "targets": "online*ema", "kappa_dc": 0.5, "kappa_prop": 0.7, "propagation": True, "rep": None,
-         "policy": "ddpgbc", "policy_after": 0} | change
+         "policy": "ddpgbc", "policy_after": 0, "discrete": False} | change
     rep = o["rep"][1] if o["rep"] else width
     live = {"critic": network((2 * width + act, *hidden, 1), 2), "actor": network((width + rep + (act + 1) * (o["policy"] == "rejection"), *hidden, act), 1)}
     if o["rep"]:
         live["oracle_critic"] = network((width + rep + act, *hidden, 1), 2)
     target = {"critic": network((2 * width + act, *hidden, 1), 2)}
     live, target = (jax.tree.map(lambda x: np.asarray(x, np.float32).astype(np.float64), t) for t in (live, target))
-    batch = random_batch(rows, width, act)
+    batch = random_batch(rows, width, act, o["discrete"])
     got = program({k: np.asarray(v, np.float32) for k, v in (named(live) | named(target, "target_")).items()}, batch, o)
-    b = {k: jnp.asarray(v, jnp.float64) for k, v in batch.items()}
+    shown = {k: np.eye(act)[v[:, 0]] if o["discrete"] and k.startswith("act_") else v for k, v in batch.items()}
+    b = {k: jnp.asarray(v, jnp.float64) for k, v in shown.items()}
     after, after_target, path, grads = train(live, target, b, o)
     parts = {k: v[0] for k, v in path.items()}
     size = lambda v: abs(float(v)) + 0.1  # a mean that cancels to nothing is not measured against nothing
@@ -192,6 +205,8 @@ check(64, 6, 3, (32, 48), policy="rejection", rep=(0, 2))
 check(300, 4, 1, (48, 32, 16), policy="rejection")
 check(64, 5, 2, (24, 32), policy_after=40, rep=(2, 2))
 check(64, 5, 2, (24, 32), policy="rejection", policy_after=40)
+check(64, 5, 4, (24, 32), discrete=True, rep=(1, 2))
+check(100, 4, 2, (32, 16), discrete=True, alpha=1.0)
 for sources in ("ema*ema", "online*online", "ema*online"):
     check(64, 4, 2, (24, 24), targets=sources)
-print("11 passed, 0 failed")
+print("13 passed, 0 failed")
