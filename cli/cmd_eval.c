@@ -4,8 +4,7 @@
 #include "cli.h"
 #include "runs.h"
 
-#include "base/file.h"
-#include "rollout/eval.h"
+#include "rollout/eval_log.h"
 #include "train/folder.h"
 
 #include <inttypes.h>
@@ -65,40 +64,6 @@ static dc_status find_step(const char *folder, int64_t *step) {
                    "%s has no checkpoint of step %" PRId64, folder, *step);
 }
 
-// Rewrite eval.csv with this row in its place, so that steps rise and a repeated call changes nothing.
-static dc_status write_row(const char *folder, int64_t step, uint64_t seed,
-                           const dc_eval_score *s) {
-    char path[DC_PATH_MAX], *old = NULL;
-    size_t n = 0;
-    dc_text out;
-    DC_TRY(dc_folder_path(path, folder, "eval.csv"));
-    if (dc_file_exists(path)) DC_TRY(dc_file_read(path, 1 << 26, &old, &n));
-    dc_text_init(&out);
-    dc_text_add(&out, "step,overall_success,task1_success,task2_success,task3_success,task4_"
-                      "success,task5_success,"
-                      "episodes,seed\n");
-    bool placed = false;
-    char *line = old ? strchr(old, '\n') : NULL;
-    for (line = line ? line + 1 : NULL; !placed || (line && *line);) {
-        char *end = line && *line ? strchr(line, '\n') : NULL;
-        int64_t at = end ? strtoll(line, NULL, 10) : INT64_MAX;
-        if (!placed && at >= step) {
-            placed = true;
-            dc_text_add(&out, "%" PRId64 ",%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%d,%" PRIu64 "\n", step,
-                        s->overall, s->task[0], s->task[1], s->task[2], s->task[3], s->task[4],
-                        s->episodes * DC_TASKS, seed);
-        }
-        if (!end) break;
-        if (at != step) dc_text_bytes(&out, line, (size_t)(end + 1 - line));
-        line = end + 1;
-    }
-    dc_status status = dc_text_status(&out);
-    if (status == DC_OK) status = dc_file_write(path, out.bytes, out.used);
-    dc_text_fini(&out);
-    free(old);
-    return status;
-}
-
 static void tell(const char *env, int64_t step, const dc_eval_score *s, double seconds, bool json) {
     if (json) {
         printf("{\"env\": \"%s\", \"step\": %" PRId64
@@ -154,7 +119,7 @@ dc_status cmd_eval(int argc, char **argv) {
     cli_catch_signals();
     double start = dc_now();
     DC_TRY(play(folder, env, step, &f, &score));
-    DC_TRY(write_row(folder, step, (uint64_t)f.seed, &score));
+    DC_TRY(dc_eval_log_put(folder, step, (uint64_t)f.seed, &score));
     tell(env, step, &score, dc_now() - start, args.json);
     return DC_OK;
 }
