@@ -5,10 +5,12 @@
 
 #include "base/log.h"
 #include "env/lock.h"
+#include "train/folder.h"
 
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -144,4 +146,46 @@ void cli_line_show(cli_line *line, const char *text) {
 void cli_line_clear(cli_line *line) {
     if (line->terminal && line->shown) fprintf(stderr, "\r\033[K");
     line->shown = false;
+}
+
+// The environment and discount that a run's config names.
+static dc_status read_setting(cli_pick *pick) {
+    dc_arena arena;
+    dc_arena_init(&arena, 0);
+    const dc_json *config, *gamma = NULL;
+    dc_status status = dc_run_read_config(pick->folder, &arena, &config);
+    const char *env = status == DC_OK ? text_of(config, "env") : NULL;
+    if (status == DC_OK && (!env || !*env || strlen(env) >= DC_TEXT_MAX))
+        status = dc_fail(DC_BAD_INPUT, "train with --env", "%s names no environment", pick->folder);
+    if (status == DC_OK) {
+        snprintf(pick->env, sizeof pick->env, "%s", env);
+        gamma = dc_json_get(config, "gamma");
+        pick->gamma = gamma && gamma->kind == DC_JSON_NUMBER ? gamma->number : 0;
+    }
+    dc_arena_fini(&arena);
+    return status;
+}
+
+static dc_status find_step(cli_pick *pick) {
+    int64_t *steps;
+    int count;
+    DC_TRY(dc_folder_checkpoints(pick->folder, &steps, &count));
+    bool found = false;
+    for (int i = 0; i < count && !found; i++)
+        found = pick->step < 0 || steps[i] == pick->step;
+    if (found && pick->step < 0) pick->step = steps[0];
+    free(steps);
+    if (found) return DC_OK;
+    if (pick->step < 0)
+        return dc_fail(DC_BAD_INPUT, "train first", "%s has no checkpoint", pick->folder);
+    return dc_fail(DC_USAGE, "ls shows the steps that are kept",
+                   "%s has no checkpoint of step %" PRId64, pick->folder, pick->step);
+}
+
+dc_status cli_run_pick(cli_pick *pick, const char *folder, int64_t step) {
+    *pick = (cli_pick){.folder = folder, .step = step};
+    DC_TRY(read_setting(pick));
+    DC_TRY(find_step(pick));
+    DC_TRY(dc_env_find(&pick->spec, pick->env));
+    return dc_folder_checkpoint(pick->path, folder, pick->step);
 }

@@ -6,6 +6,8 @@
 #include "args.h"
 
 #include "base/clock.h"
+#include "env/spec.h"
+#include "train/folder.h"
 #include "train/run.h"
 
 #include <stdatomic.h>
@@ -20,6 +22,17 @@ dc_status cli_run_sets(dc_run *run, const cli_args *args);
 dc_status cli_run_data(const dc_run *run, dc_dataset *data);
 // Fill a run from RUN/config.json and check that the data is still the same. The caller owns both.
 dc_status cli_run_reopen(dc_run *run, dc_dataset *data, const char *folder, int64_t threads);
+
+// A checkpoint of a run to play with.
+typedef struct cli_pick {
+    const char *folder;
+    int64_t step;
+    char env[DC_TEXT_MAX], path[DC_PATH_MAX]; // name as in config.json; of the checkpoint
+    dc_env_spec spec;
+    double gamma; // 0: not recorded
+} cli_pick;
+// The checkpoint of a step; -1: the newest. Borrows: folder
+dc_status cli_run_pick(cli_pick *pick, const char *folder, int64_t step);
 
 // A status line on standard error: rewritten in place on a terminal, else a plain line now and
 // then.

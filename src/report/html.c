@@ -509,21 +509,6 @@ static dc_status write_training(const page *p) {
 
 // --- maps ---
 
-static void base64(dc_text *out, const char *bytes, size_t n) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t word = 0;
-        for (size_t k = 0; k < 3; k++)
-            word = word << 8 | (i + k < n ? (unsigned char)bytes[i + k] : 0);
-        char four[4];
-        for (int k = 0; k < 4; k++)
-            four[k] = digits[word >> (18 - 6 * k) & 63];
-        if (i + 1 >= n) four[2] = '=';
-        if (i + 2 >= n) four[3] = '=';
-        dc_text_bytes(out, four, 4);
-    }
-}
-
 // Such a picture comes from disk: as an image it can neither run a script nor load a file.
 static void write_map(dc_text *out, const dc_report_run *run, const dc_report_map *map) {
     char about[512];
@@ -531,7 +516,7 @@ static void write_map(dc_text *out, const dc_report_run *run, const dc_report_ma
              run->seed, map->name);
     figure_open(out, about);
     dc_text_add(out, "<img alt=\"\" src=\"data:image/svg+xml;base64,");
-    base64(out, map->bytes, map->size);
+    dc_markup_base64(out, map->bytes, map->size);
     dc_text_add(out, "\">\n");
     figure_close(out, about);
 }
