@@ -518,7 +518,19 @@ static void write_map(dc_text *out, const dc_report_run *run, const dc_report_ma
     dc_text_add(out, "<img alt=\"\" src=\"data:image/svg+xml;base64,");
     dc_markup_base64(out, map->bytes, map->size);
     dc_text_add(out, "\">\n");
-    figure_close(out, about);
+    figure_close(out, map->name);
+}
+
+// Pictures of one run, under its name.
+static void write_run_maps(const page *p, const dc_report_group *g, const dc_report_run *run) {
+    char name[512];
+    if (!run->map_count) return;
+    snprintf(name, sizeof name, "%.200s · %.250s · seed %" PRId64, g->env, g->label, run->seed);
+    element(p->out, "h3", name);
+    dc_text_add(p->out, "<div class=\"grid maps\">\n");
+    for (int m = 0; m < run->map_count; m++)
+        write_map(p->out, run, &run->maps[m]);
+    dc_text_add(p->out, "</div>\n");
 }
 
 static void write_maps(const page *p) {
@@ -527,11 +539,14 @@ static void write_maps(const page *p) {
         count += p->runs->runs[i].map_count;
     if (!count) return;
     section(p->out, "maps", "Maps");
-    dc_text_add(p->out, "<div class=\"grid\">\n");
-    for (int i = 0; i < p->runs->count; i++)
-        for (int m = 0; m < p->runs->runs[i].map_count; m++)
-            write_map(p->out, &p->runs->runs[i], &p->runs->runs[i].maps[m]);
-    dc_text_add(p->out, "</div>\n");
+    dc_text_add(p->out,
+                "<p>What a run believes about its maze, and what it does there. Colour: the "
+                "steps to the goal that the critic predicts from a place, where the policy "
+                "chooses the action. Lines: episodes of the policy, white if they reach the "
+                "goal.</p>\n");
+    for (int g = 0; g < p->runs->group_count; g++)
+        for (int i = 0; i < p->runs->groups[g].count; i++)
+            write_run_maps(p, &p->runs->groups[g], p->runs->groups[g].runs[i]);
     section_end(p->out);
 }
 
