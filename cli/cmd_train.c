@@ -147,7 +147,7 @@ static void tell(void *ctx, const dc_run *run, const dc_eval_score *s) {
     printf("step %" PRId64 ": success %.1f %%, tasks", run->step, 100 * s->overall);
     for (int t = 0; t < DC_TASKS; t++)
         printf(" %.0f", 100 * s->task[t]);
-    printf(" (%d episodes each)\n", s->episodes);
+    printf(" (%d episode%s each)\n", s->episodes, s->episodes == 1 ? "" : "s");
     fflush(stdout);
 }
 
