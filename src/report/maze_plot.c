@@ -24,9 +24,9 @@ enum {
     COLOURS = 255, // of the palette, behind the transparent one
 };
 
-static const double rim = 1.2; // of the outer walls that is shown, in the maze's units
-static const double stride =
-    0.3; // places of a path that are nearer than this to the last are left out
+static const double rim = 1.2;    // of the outer walls that is shown, in the maze's units
+static const double stride = 0.3; // places of a path nearer than this to the last are left out
+static const double jump = 3;     // a step this long is a teleport, and is not drawn
 
 static const char style[] =
     "<style>\n"
@@ -34,7 +34,7 @@ static const char style[] =
     "fill:#1d2129}\n"
     ".soft{fill:#5b6472;font-size:12px}.title{font-weight:600}.page{fill:#fff}"
     ".wall{fill:#d3d8df;stroke:#d3d8df;stroke-width:.08}.frame{fill:none;stroke:#aab2bd}\n"
-    "polyline,.cross{fill:none;stroke-linejoin:round;stroke-linecap:round}"
+    ".way,.cross{fill:none;stroke-linejoin:round;stroke-linecap:round}"
     ".edge{stroke:#10141a;stroke-opacity:.75}.reached{stroke:#fff}"
     ".missed{stroke:#ff6a3d}.mark{fill:#fff;stroke:#10141a}\n"
     "@media(prefers-color-scheme:dark){text{fill:#e6e9ee}.soft{fill:#9aa4b2}.page{fill:#1a1e25}"
@@ -158,17 +158,30 @@ static void walls(dc_text *out, const dc_maze *maze) {
     dc_text_add(out, "\"/>\n");
 }
 
-static void line(dc_text *out, const dc_path *p, const char *class, double width) {
+// How much larger lines and marks are drawn than in a medium maze, in the maze's units: in a wide
+// maze, which is shown smaller, they would get too thin.
+static double bold(const dc_maze *maze) {
+    enum { MEDIUM = 8 };
+    return pow((maze->cols - 2 + rim / 2) / (MEDIUM - 2 + rim / 2), 0.6);
+}
+
+static void dashes(dc_text *out, double width) {
+    dc_text_add(out, " stroke-dasharray=\"");
+    place(out, 3.6 * width, 2.2 * width);
+    dc_text_add(out, "\"");
+}
+
+static void line(dc_text *out, const dc_path *p, const char *class, double width, double dash) {
     const float *last = p->xy;
-    dc_text_add(out, "<polyline class=\"%s\"", class);
+    dc_text_add(out, "<path class=\"way %s\"", class);
     attribute(out, "stroke-width", width);
-    if (!p->success) dc_text_add(out, " stroke-dasharray=\"1,.6\"");
-    dc_text_add(out, " points=\"");
+    if (!p->success) dashes(out, dash);
+    dc_text_add(out, " d=\"");
     for (int i = 0; i < p->count; i++) {
         const float *at = p->xy + 2 * (ptrdiff_t)i;
-        bool near = hypot((double)(at[0] - last[0]), (double)(at[1] - last[1])) < stride;
-        if (i > 0 && i < p->count - 1 && near) continue;
-        if (i) dc_text_add(out, " ");
+        double far = hypot((double)(at[0] - last[0]), (double)(at[1] - last[1]));
+        if (i > 0 && i < p->count - 1 && far < stride) continue;
+        dc_text_add(out, i == 0 || far > jump ? "M" : "L");
         place(out, (double)at[0], (double)at[1]);
         last = at;
     }
@@ -214,14 +227,15 @@ static void star(dc_text *out, double x, double y, double radius) {
 
 // What did not arrive lies below what did.
 static void routes(dc_text *out, const dc_maze_panel *panel) {
+    double size = bold(panel->map->maze), wide = 0.52 * size, thin = 0.26 * size;
     for (int arrived = 0; arrived <= 1; arrived++)
         for (int k = 0; k < panel->path_count; k++) {
             const dc_path *p = &panel->paths[k];
             if (p->success != arrived || !p->count) continue;
-            line(out, p, "edge", 0.52);
-            line(out, p, arrived ? "reached" : "missed", 0.26);
+            line(out, p, "edge", wide, thin);
+            line(out, p, arrived ? "reached" : "missed", thin, thin);
             const float *end = p->xy + 2 * (ptrdiff_t)(p->count - 1);
-            if (!arrived) cross(out, (double)end[0], (double)end[1], 0.5);
+            if (!arrived) cross(out, (double)end[0], (double)end[1], 0.5 * size);
         }
 }
 
@@ -259,8 +273,8 @@ static dc_status draw_panel(dc_text *out, const dc_maze_panel *panel, double x, 
     DC_TRY(colours(out, panel->map, most));
     walls(out, maze);
     routes(out, panel);
-    dot(out, panel->map->start[0], panel->map->start[1], 0.62);
-    star(out, panel->map->goal[0], panel->map->goal[1], 1.25);
+    dot(out, panel->map->start[0], panel->map->start[1], 0.62 * bold(maze));
+    star(out, panel->map->goal[0], panel->map->goal[1], 1.25 * bold(maze));
     dc_text_add(out, "</svg>\n<rect class=\"frame\"");
     attribute(out, "x", x);
     attribute(out, "y", y + HEAD);
@@ -290,17 +304,14 @@ static void colour_bar(dc_text *out, double x, double y, double most) {
 }
 
 static void sample(dc_text *out, double x, double y, bool success, const char *text) {
-    float xy[] = {(float)x, (float)y, (float)(x + 26), (float)y};
-    dc_path p = {.success = success, .count = 2, .xy = xy};
-    for (int edge = 1; edge >= 0; edge--) {
-        dc_text_add(out, "<polyline class=\"%s\"", edge ? "edge" : success ? "reached" : "missed");
-        attribute(out, "stroke-width", edge ? 5 : 2.5);
-        if (!success) dc_text_add(out, " stroke-dasharray=\"8,5\"");
-        dc_text_add(out, " points=\"");
-        place(out, (double)p.xy[0], (double)p.xy[1]);
-        dc_text_add(out, " ");
-        place(out, (double)p.xy[2], (double)p.xy[3]);
-        dc_text_add(out, "\"/>\n");
+    for (int k = 0; k < 2; k++) {
+        const char *class = k == 0 ? "edge" : success ? "reached" : "missed";
+        dc_text_add(out, "<path class=\"way %s\"", class);
+        attribute(out, "stroke-width", k == 0 ? 5 : 2.5);
+        if (!success) dashes(out, 2.5);
+        dc_text_add(out, " d=\"M");
+        place(out, x, y);
+        dc_text_add(out, "h26\"/>\n");
     }
     if (!success) cross(out, x + 26, y, 4.5);
     label(out, x + 36, y + 4, "soft", "start", text);

@@ -352,6 +352,7 @@ static dc_status due(dc_run *run, clock_state *clock) {
     bool evaluates = dc_run_evaluates(run, run->step);
     if (run->step % o->save_every == 0 || evaluates || last || stop) DC_TRY(dc_run_save(run));
     if (evaluates) DC_TRY(evaluate(run, clock));
+    if (evaluates) t = dc_now();
     if (run->progress && (t - clock->last_progress > 0.2 || last)) {
         clock->last_progress = t;
         run->progress(run->progress_ctx, run, t - clock->start);

@@ -53,12 +53,24 @@ def test_rows_equal_eval():
     for step in (120, 200):
         good("eval", run, "--step", step, "--episodes", 1)
     assert digest(os.path.join(run, "eval.csv")) == before
-    # Training is the same without, and steps a second do not hold the time of evaluations.
+    # Training is the same without.
     plain = scratch.at("plain")
     words = flags("--out", plain)
     at = words.index("--eval-every")
     good(*words[:at], *words[at + 4:])
     assert digests(plain) == digests(run) and not os.path.exists(os.path.join(plain, "eval.csv"))
+
+
+def test_clock():
+    """Evaluations are not counted as training: here they are nearly all of the time."""
+    run, start = scratch.at("clock"), time.time()
+    good("train", "--env", ENV, "--data", scratch.at("data.npz"), "--hidden", "8", "--batch", 4, "--steps", 40, "--log-every", 5,
+         "--eval-every", 10, "--eval-episodes", 20, "--out", run)
+    wall = time.time() - start
+    with open(os.path.join(run, "timing.csv")) as file:
+        table = [[float(x) for x in line.split(",")] for line in file.read().splitlines()[1:]]
+    assert 0 < table[-1][1] < 0.3 * wall, (table, wall)
+    assert all(b[1] >= a[1] for a, b in zip(table, table[1:]))
 
 
 def test_cut_back():
