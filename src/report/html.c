@@ -522,15 +522,17 @@ static void write_map(dc_text *out, const dc_report_run *run, const dc_report_ma
 }
 
 // Pictures of one run, under its name.
-static void write_run_maps(const page *p, const dc_report_group *g, const dc_report_run *run) {
+static void write_run_maps(const page *p, const dc_report_group *g, const dc_report_run *run,
+                           bool open) {
     char name[512];
     if (!run->map_count) return;
     snprintf(name, sizeof name, "%.200s · %.250s · seed %" PRId64, g->env, g->label, run->seed);
-    element(p->out, "h3", name);
+    dc_text_add(p->out, "<details%s>", open ? " open" : "");
+    element(p->out, "summary", name);
     dc_text_add(p->out, "<div class=\"grid maps\">\n");
     for (int m = 0; m < run->map_count; m++)
         write_map(p->out, run, &run->maps[m]);
-    dc_text_add(p->out, "</div>\n");
+    dc_text_add(p->out, "</div></details>\n");
 }
 
 static void write_maps(const page *p) {
@@ -546,7 +548,7 @@ static void write_maps(const page *p) {
                 "goal.</p>\n");
     for (int g = 0; g < p->runs->group_count; g++)
         for (int i = 0; i < p->runs->groups[g].count; i++)
-            write_run_maps(p, &p->runs->groups[g], p->runs->groups[g].runs[i]);
+            write_run_maps(p, &p->runs->groups[g], p->runs->groups[g].runs[i], i == 0);
     section_end(p->out);
 }
 

@@ -314,18 +314,18 @@ static void sample(dc_text *out, double x, double y, bool success, const char *t
         dc_text_add(out, "h26\"/>\n");
     }
     if (!success) cross(out, x + 26, y, 4.5);
-    label(out, x + 36, y + 4, "soft", "start", text);
+    label(out, x + (success ? 32 : 36), y + 4, "soft", "start", text);
 }
 
 static void legend(dc_text *out, double x, double y, double most) {
-    label(out, x, y + 12, "soft", "start", "predicted steps to the goal, log_γ Q");
+    label(out, x, y + 12, "soft", "start", "predicted steps to the goal (log_γ Q)");
     colour_bar(out, x, y + 20, most);
     dot(out, x + 8, y + 68, 5);
     label(out, x + 20, y + 72, "soft", "start", "start");
     star(out, x + 72, y + 68, 9);
     label(out, x + 86, y + 72, "soft", "start", "goal");
-    sample(out, x + 124, y + 68, true, "reached");
-    sample(out, x + 214, y + 68, false, "missed");
+    sample(out, x + 122, y + 68, true, "reached");
+    sample(out, x + 218, y + 68, false, "missed");
 }
 
 // --- the picture ---

@@ -65,7 +65,7 @@ def test_clock():
     """Evaluations are not counted as training: here they are nearly all of the time."""
     run, start = scratch.at("clock"), time.time()
     good("train", "--env", ENV, "--data", scratch.at("data.npz"), "--hidden", "8", "--batch", 4, "--steps", 40, "--log-every", 5,
-         "--eval-every", 10, "--eval-episodes", 20, "--out", run)
+         "--eval-every", 10, "--eval-episodes", 6, "--out", run)
     wall = time.time() - start
     with open(os.path.join(run, "timing.csv")) as file:
         table = [[float(x) for x in line.split(",")] for line in file.read().splitlines()[1:]]
@@ -125,7 +125,7 @@ def test_stop_and_kill():
     start = time.time()
     good(*flags("--out", scratch.at("timed")))
     seconds = time.time() - start
-    for number in range(14):
+    for number in range(8):
         run = scratch.at(f"broken{number}")
         process = spawn(*flags("--out", run))
         await_handler(process)
