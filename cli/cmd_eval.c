@@ -12,16 +12,18 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: dcrl eval RUN [--step N] [--episodes N] [--seed S] [--threads T] [--json]\n"
+    "usage: dcrl eval RUN [--step N] [--episodes N] [--seed S] [--samples N] [--flow-steps N] "
+    "[--threads T] [--json]\n"
     "\n"
     "Plays every task of the run's environment with the policy of a checkpoint, all episodes side "
     "by side, and\n"
     "adds a row to RUN/eval.csv. The same seed gives the same result for any number of threads.\n"
+    "A policy of kind rejection acts as the run's config says, or by --samples and --flow-steps.\n"
     "\n"
     "example: dcrl eval runs/pointmaze --episodes 15\n";
 
 typedef struct flags {
-    int64_t step, episodes, seed, threads;
+    int64_t step, episodes, seed, samples, flow_steps, threads;
 } flags;
 
 static const dc_option table[] = {
@@ -29,6 +31,10 @@ static const dc_option table[] = {
      "checkpoint to take; -1: the newest"},
     {"episodes", DC_INT, offsetof(flags, episodes), "15", 1, 10000, NULL, "episodes of each task"},
     {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "of starts, goals and noise"},
+    {"samples", DC_INT, offsetof(flags, samples), "0", 0, 4096, NULL,
+     "policy=rejection: candidates; 0: as the run was configured"},
+    {"flow_steps", DC_INT, offsetof(flags, flow_steps), "0", 0, 1000, NULL,
+     "policy=rejection: Euler steps; 0: as the run was configured"},
     {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
     {0},
 };
@@ -53,12 +59,15 @@ static void tell(const char *env, int64_t step, const dc_eval_score *s, double s
 }
 
 static dc_status play(const cli_pick *pick, const flags *f, dc_eval_score *score) {
+    dc_actor_options options =
+        dc_setting_actor(&pick->setting, (int)f->episodes * DC_TASKS, (uint64_t)f->seed);
+    if (f->samples) options.samples = (int)f->samples;
+    if (f->flow_steps) options.flow_steps = (int)f->flow_steps;
     dc_pool *pool = NULL;
     dc_world *world = NULL;
     dc_actor actor = {0};
     dc_status status = dc_pool_new(&pool, (int)f->threads);
-    if (status == DC_OK)
-        status = dc_actor_open(&actor, pick->path, (int)f->episodes * DC_TASKS, pool);
+    if (status == DC_OK) status = dc_actor_open(&actor, pick->path, &options, pool);
     if (status == DC_OK) status = dc_world_new(&world, &pick->spec);
     if (status == DC_OK)
         status =
@@ -82,6 +91,6 @@ dc_status cmd_eval(int argc, char **argv) {
     double start = dc_now();
     DC_TRY(play(&pick, &f, &score));
     DC_TRY(dc_eval_log_put(pick.folder, pick.step, (uint64_t)f.seed, &score));
-    tell(pick.env, pick.step, &score, dc_now() - start, args.json);
+    tell(pick.setting.env, pick.step, &score, dc_now() - start, args.json);
     return DC_OK;
 }

@@ -49,7 +49,6 @@ typedef struct atlas { // everything that is drawn
     dc_pool *pool;
     dc_world *world;
     dc_actor actor;
-    dc_critic critic;
     dc_paths paths;
     dc_value_map maps[DC_LIST_MAX]; // by panel
     dc_maze_panel panels[DC_LIST_MAX];
@@ -59,8 +58,10 @@ typedef struct atlas { // everything that is drawn
 static dc_status open_all(atlas *a, const cli_pick *pick, const flags *f) {
     int rows = (int)f->episodes * DC_TASKS;
     DC_TRY(dc_pool_new(&a->pool, (int)f->threads));
-    DC_TRY(dc_actor_open(&a->actor, pick->path, rows < DC_MAP_ROWS ? DC_MAP_ROWS : rows, a->pool));
-    DC_TRY(dc_critic_open(&a->critic, pick->path, DC_MAP_ROWS, a->pool));
+    dc_actor_options options = dc_setting_actor(
+        &pick->setting, rows < DC_MAP_ROWS ? DC_MAP_ROWS : rows, (uint64_t)f->seed);
+    options.judge = true;
+    DC_TRY(dc_actor_open(&a->actor, pick->path, &options, a->pool));
     DC_TRY(dc_world_new(&a->world, &pick->spec));
     return dc_paths_new(&a->paths, &pick->spec, (int)f->episodes);
 }
@@ -69,8 +70,8 @@ static dc_status compute(atlas *a, const cli_pick *pick, const flags *f) {
     dc_eval_score score;
     for (; a->count < f->task.count; a->count++) {
         int task = (int)f->task.v[a->count] - 1;
-        DC_TRY(dc_value_map_make(&a->maps[a->count], a->world, &a->actor, &a->critic, pick->gamma,
-                                 task, FINE));
+        DC_TRY(dc_value_map_make(&a->maps[a->count], a->world, &a->actor, pick->setting.gamma, task,
+                                 FINE));
         a->panels[a->count] =
             (dc_maze_panel){.task = task + 1,
                             .map = &a->maps[a->count],
@@ -86,7 +87,6 @@ static void close_all(atlas *a) {
         dc_value_map_free(&a->maps[i]);
     dc_paths_free(&a->paths);
     dc_world_free(a->world);
-    dc_critic_fini(&a->critic);
     dc_actor_fini(&a->actor);
     dc_pool_free(a->pool);
 }
@@ -94,8 +94,8 @@ static void close_all(atlas *a) {
 static dc_status write_one(const char *path, const cli_pick *pick, const dc_maze_panel *panels,
                            int count, double most) {
     char title[DC_TEXT_MAX + 64];
-    snprintf(title, sizeof title, "Predicted steps and routes on %s, step %" PRId64, pick->env,
-             pick->step);
+    snprintf(title, sizeof title, "Predicted steps and routes on %s, step %" PRId64,
+             pick->setting.env, pick->step);
     dc_text svg;
     dc_text_init(&svg);
     dc_status status = dc_maze_svg(&svg, title, panels, count, most);
@@ -125,9 +125,6 @@ dc_status cmd_map(int argc, char **argv) {
     if (args.word_count != 1) return dc_fail(DC_USAGE, "dcrl map RUN", "one run folder is needed");
     cli_pick pick;
     DC_TRY(cli_run_pick(&pick, args.words[0], f.step));
-    if (!(pick.gamma > 0 && pick.gamma < 1))
-        return dc_fail(DC_BAD_INPUT, "restore that file", "%s/config.json: gamma is missing",
-                       pick.folder);
     cli_catch_signals();
     atlas a = {0};
     dc_status status = open_all(&a, &pick, &f);

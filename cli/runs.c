@@ -148,24 +148,6 @@ void cli_line_clear(cli_line *line) {
     line->shown = false;
 }
 
-// The environment and discount that a run's config names.
-static dc_status read_setting(cli_pick *pick) {
-    dc_arena arena;
-    dc_arena_init(&arena, 0);
-    const dc_json *config, *gamma = NULL;
-    dc_status status = dc_run_read_config(pick->folder, &arena, &config);
-    const char *env = status == DC_OK ? text_of(config, "env") : NULL;
-    if (status == DC_OK && (!env || !*env || strlen(env) >= DC_TEXT_MAX))
-        status = dc_fail(DC_BAD_INPUT, "train with --env", "%s names no environment", pick->folder);
-    if (status == DC_OK) {
-        snprintf(pick->env, sizeof pick->env, "%s", env);
-        gamma = dc_json_get(config, "gamma");
-        pick->gamma = gamma && gamma->kind == DC_JSON_NUMBER ? gamma->number : 0;
-    }
-    dc_arena_fini(&arena);
-    return status;
-}
-
 static dc_status find_step(cli_pick *pick) {
     int64_t *steps;
     int count;
@@ -184,8 +166,8 @@ static dc_status find_step(cli_pick *pick) {
 
 dc_status cli_run_pick(cli_pick *pick, const char *folder, int64_t step) {
     *pick = (cli_pick){.folder = folder, .step = step};
-    DC_TRY(read_setting(pick));
+    DC_TRY(dc_setting_read(&pick->setting, folder));
     DC_TRY(find_step(pick));
-    DC_TRY(dc_env_find(&pick->spec, pick->env));
+    DC_TRY(dc_env_find(&pick->spec, pick->setting.env));
     return dc_folder_checkpoint(pick->path, folder, pick->step);
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "env/spec.h"
+#include "rollout/setting.h"
 #include "train/folder.h"
 #include "train/run.h"
 
@@ -27,9 +28,9 @@ dc_status cli_run_reopen(dc_run *run, dc_dataset *data, const char *folder, int6
 typedef struct cli_pick {
     const char *folder;
     int64_t step;
-    char env[DC_TEXT_MAX], path[DC_PATH_MAX]; // name as in config.json; of the checkpoint
+    char path[DC_PATH_MAX]; // of the checkpoint
+    dc_setting setting;
     dc_env_spec spec;
-    double gamma; // 0: not recorded
 } cli_pick;
 // The checkpoint of a step; -1: the newest. Borrows: folder
 dc_status cli_run_pick(cli_pick *pick, const char *folder, int64_t step);

@@ -1,4 +1,4 @@
-// Value map, see map.h. Places of free cells are asked about in blocks: policy first, then the critic
+// Value map, see map.h. Places of free cells are asked about in blocks: the policy first, then its critic
 // about what it would do there.
 #include "rollout/map.h"
 
@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OBS_MAX = 256, ACT_MAX = 64 };
+enum { OBS_MAX = 256 };
 
 typedef struct block { // places that are asked about together
     int count;
-    int at[DC_MAP_ROWS];    // places in the grid
-    float *rows, *with_act; // (DC_MAP_ROWS, obs + goal), (DC_MAP_ROWS, obs + goal + act)
-    float *actions;         // (DC_MAP_ROWS, act)
+    int at[DC_MAP_ROWS];           // places in the grid
+    float *rows, *actions;         // (DC_MAP_ROWS, obs + goal), (DC_MAP_ROWS, act)
+    uint64_t moments[DC_MAP_ROWS]; // places again: what a policy's noise is drawn by
     float logits[DC_MAP_ROWS];
 } block;
 
@@ -21,7 +21,6 @@ typedef struct scene {
     double obs[OBS_MAX],
         goal[OBS_MAX]; // a state to move around, and the goal as the policy sees it
     dc_actor *actor;
-    dc_critic *critic;
     double gamma;
 } scene;
 
@@ -49,6 +48,7 @@ static void add_place(block *b, const scene *s, int at, const double xy[2]) {
     float *row = b->rows + (ptrdiff_t)b->count * width;
     for (int c = 0; c < width; c++)
         row[c] = (float)(c < 2 ? xy[c] : c < obs ? s->obs[c] : s->goal[c - obs]);
+    b->moments[b->count] = (uint64_t)at;
     b->at[b->count++] = at;
 }
 
@@ -59,14 +59,8 @@ static float steps_of(double logit, double gamma) {
 }
 
 static void ask(block *b, const scene *s, dc_value_map *map) {
-    int width = s->spec->family->obs + s->spec->goal, act = s->spec->family->act;
-    dc_actor_act(s->actor, b->count, b->rows, b->actions);
-    for (int i = 0; i < b->count; i++) {
-        float *row = b->with_act + (ptrdiff_t)i * (width + act);
-        memcpy(row, b->rows + (ptrdiff_t)i * width, (size_t)width * sizeof *row);
-        memcpy(row + width, b->actions + (ptrdiff_t)i * act, (size_t)act * sizeof *row);
-    }
-    dc_critic_ask(s->critic, b->count, b->with_act, b->logits);
+    dc_actor_act(s->actor, b->count, b->rows, b->moments, b->actions);
+    dc_actor_judge(s->actor, b->count, b->rows, b->actions, b->logits);
     for (int i = 0; i < b->count; i++)
         map->steps[b->at[i]] = steps_of((double)b->logits[i], s->gamma);
     b->count = 0;
@@ -88,33 +82,29 @@ static void ask_all(block *b, const scene *s, dc_value_map *map) {
 static dc_status check(const scene *s) {
     const dc_maze_family *f = s->spec->family;
     int width = f->obs + s->spec->goal;
-    DC_CHECK(f->obs <= OBS_MAX && s->spec->goal <= OBS_MAX && f->act <= ACT_MAX);
-    DC_CHECK(s->actor->rows >= DC_MAP_ROWS && s->critic->rows >= DC_MAP_ROWS);
-    if (s->actor->in == width && s->actor->act == f->act && s->critic->in == width + f->act)
-        return DC_OK;
+    DC_CHECK(f->obs <= OBS_MAX && s->spec->goal <= OBS_MAX && s->actor->rows >= DC_MAP_ROWS);
+    if (s->actor->in == width && s->actor->act == f->act) return DC_OK;
     return dc_fail(DC_BAD_INPUT, "take the environment that it was trained for",
-                   "policy and critic take %d and %d values, %s needs %d and %d", s->actor->in,
-                   s->critic->in, s->spec->name, width, width + f->act);
+                   "the policy takes %d values and gives %d, %s needs %d and %d", s->actor->in,
+                   s->actor->act, s->spec->name, width, f->act);
 }
 
 static dc_status fill(dc_value_map *map, const scene *s) {
     size_t width = (size_t)(s->spec->family->obs + s->spec->goal),
            act = (size_t)s->spec->family->act;
     block b = {.rows = calloc(DC_MAP_ROWS * width, sizeof *b.rows),
-               .with_act = calloc(DC_MAP_ROWS * (width + act), sizeof *b.with_act),
                .actions = calloc(DC_MAP_ROWS * act, sizeof *b.actions)};
     map->steps = calloc((size_t)(map->rows * map->cols), sizeof *map->steps);
-    bool there = b.rows && b.with_act && b.actions && map->steps;
+    bool there = b.rows && b.actions && map->steps;
     if (there) ask_all(&b, s, map);
     free(b.rows);
-    free(b.with_act);
     free(b.actions);
     return there ? DC_OK : dc_fail(DC_NO_MEMORY, NULL, "no memory for a map");
 }
 
-dc_status dc_value_map_make(dc_value_map *map, const dc_world *world, dc_actor *actor,
-                            dc_critic *critic, double gamma, int task, int fine) {
-    scene s = {.spec = dc_world_spec(world), .actor = actor, .critic = critic, .gamma = gamma};
+dc_status dc_value_map_make(dc_value_map *map, const dc_world *world, dc_actor *actor, double gamma,
+                            int task, int fine) {
+    scene s = {.spec = dc_world_spec(world), .actor = actor, .gamma = gamma};
     DC_CHECK(task >= 0 && task < DC_TASKS && fine > 0 && gamma > 0 && gamma < 1);
     const dc_maze_task *t = &s.spec->tasks[task];
     *map = (dc_value_map){.maze = s.spec->maze, .fine = fine};

@@ -6,9 +6,8 @@
 
 #include "env/sim.h"
 #include "rollout/actor.h"
-#include "rollout/critic.h"
 
-enum { DC_MAP_ROWS = 1024 }; // rows that actor and critic must take at a time
+enum { DC_MAP_ROWS = 1024 }; // rows that the actor must take at a time
 
 typedef struct dc_value_map {
     const dc_maze *maze;
@@ -19,9 +18,10 @@ typedef struct dc_value_map {
 } dc_value_map;
 
 // Ask about every place of free cells. A robot with more than a place stands as it does after a
-// reset, and its xy are replaced. Errors: DC_BAD_INPUT if actor or critic are of another environment.
-dc_status dc_value_map_make(dc_value_map *map, const dc_world *world, dc_actor *actor,
-                            dc_critic *critic, double gamma, int task, int fine);
+// reset, and its xy are replaced. The actor must have a judge.
+// Errors: DC_BAD_INPUT if the actor is of another environment.
+dc_status dc_value_map_make(dc_value_map *map, const dc_world *world, dc_actor *actor, double gamma,
+                            int task, int fine);
 void dc_value_map_free(dc_value_map *map); // safe on a zeroed struct
 // The xy of a place of the grid.
 void dc_value_map_xy(const dc_value_map *map, int row, int col, double xy[2]);

@@ -4,6 +4,7 @@
 #include "rollout/watch.h"
 
 #include "rollout/eval_log.h"
+#include "rollout/setting.h"
 #include "train/folder.h"
 
 #include <string.h>
@@ -65,8 +66,11 @@ static dc_status evaluate(dc_watch *watch, const dc_run *run, dc_eval_score *sco
     int episodes = (int)run->options.eval_episodes;
     char path[DC_PATH_MAX];
     dc_actor actor;
+    dc_setting setting;
+    DC_TRY(dc_setting_read(&setting, run->folder));
+    dc_actor_options options = dc_setting_actor(&setting, episodes * DC_TASKS, DC_EVAL_SEED);
     DC_TRY(dc_folder_checkpoint(path, run->folder, run->step));
-    DC_TRY(dc_actor_open(&actor, path, episodes * DC_TASKS, run->pool));
+    DC_TRY(dc_actor_open(&actor, path, &options, run->pool));
     dc_status status =
         dc_evaluate(watch->world, &actor, episodes, DC_EVAL_SEED, run->pool, run->stop, score);
     dc_actor_fini(&actor);

@@ -136,7 +136,13 @@ static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) 
     DC_TRY(dc_pool_new(&run->pool, (int)o->threads));
     dc_agent_options options;
     DC_TRY(dc_run_agent_options(run, &options));
-    return dc_agent_init(&run->agent, run->algo, run->config, &options, data, run->pool);
+    DC_TRY(dc_agent_init(&run->agent, run->algo, run->config, &options, data, run->pool));
+    if (run->agent.policy_after >= o->steps)
+        return dc_fail(DC_USAGE, "give more steps than policy_after",
+                       "the policy would never be trained (policy_after=%" PRId64 ", steps=%" PRId64
+                       ")",
+                       run->agent.policy_after, o->steps);
+    return DC_OK;
 }
 
 static dc_status refuse_old(const char *folder) {
@@ -303,7 +309,7 @@ static dc_status update(dc_run *run) {
     double norm2 = dc_backend_cpu.grad_norm2(&run->agent.params.slabs, run->pool);
     double loss = (double)*dc_value(&run->agent.exec, run->agent.graph.loss).p;
     if (!isfinite((dc_real)norm2) || !isfinite(loss)) return blame(run); // Adam squares in dc_real
-    dc_adam adam = {run->options.lr, 0.9, 0.999, 1e-8, run->options.tau, run->step + 1};
+    dc_adam adam = dc_agent_adam(&run->agent, run->options.lr, run->options.tau, run->step);
     dc_backend_cpu.update(&run->agent.params.slabs, &adam, run->pool);
     add_metrics(run, norm2);
     return DC_OK;

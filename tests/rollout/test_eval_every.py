@@ -61,6 +61,18 @@ def test_rows_equal_eval():
     assert digests(plain) == digests(run) and not os.path.exists(os.path.join(plain, "eval.csv"))
 
 
+def test_rejection():
+    """A policy that draws candidates is played as config.json says, on the way as later."""
+    run = scratch.at("rejection")
+    more = ["--set", "policy=rejection", "--set", "samples=3", "--set", "flow_steps=2"]
+    words = flags("--out", run, *more)
+    words[words.index("--eval-every") + 1] = 200
+    good(*words)
+    before = digest(os.path.join(run, "eval.csv"))
+    good("eval", run, "--episodes", 1)
+    assert rows(run) == [200] and digest(os.path.join(run, "eval.csv")) == before
+
+
 def test_clock():
     """Evaluations are not counted as training: here they are nearly all of the time."""
     run, start = scratch.at("clock"), time.time()

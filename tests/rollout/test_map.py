@@ -207,6 +207,17 @@ def test_other_robots():
         assert (pixels > 0).any()
 
 
+def test_rejection():
+    """A policy that draws candidates: its map is asked for in the same way, and does not depend on threads."""
+    run, texts = scratch.at("rejection"), set()
+    good("train", "--env", ENV, "--data", scratch.at("data.npz"), "--hidden", 16, "--batch", 16, "--steps", 20, "--out", run,
+         "--set", "policy=rejection", "--set", "samples=4", "--set", "flow_steps=2")
+    for threads in (1, 2):
+        good("map", run, "--task", 3, "--episodes", 1, "--threads", threads)
+        texts.add(open(os.path.join(run, "map-task3.svg")).read())
+    assert len(texts) == 1 and len(mazes(ET.fromstring(texts.pop()))) == 1
+
+
 def test_errors():
     run, lock, none = scratch.at("run"), scratch.at("lock"), scratch.at("none")
     bad(2, "one run folder", "map")
