@@ -348,11 +348,12 @@ dc_status dc_maze_svg(dc_text *out, const char *title, const dc_maze_panel *pane
     attribute(out, "width", width);
     attribute(out, "height", height);
     dc_text_add(out, "/>\n");
-    for (int p = 0; p < count; p++)
-        DC_TRY(draw_panel(out, &panels[p], GAP + p % across * (WIDE + GAP),
-                          GAP / 2.0 + p / across * row, most));
-    int at = beside ? count : down * across;
-    legend(out, GAP + at % across * (WIDE + GAP), GAP / 2.0 + at / across * row, most);
+    for (int p = 0; p < count; p++) {
+        int r = p / across, c = p % across;
+        DC_TRY(draw_panel(out, &panels[p], GAP + c * (WIDE + GAP), GAP / 2.0 + r * row, most));
+    }
+    int r = beside ? down - 1 : down, c = beside ? count % across : 0;
+    legend(out, GAP + c * (WIDE + GAP), GAP / 2.0 + r * row, most);
     dc_text_add(out, "</svg>\n");
     return dc_text_status(out);
 }

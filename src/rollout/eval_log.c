@@ -45,8 +45,8 @@ static dc_status apply(edit *e, const char *path, const char *old, size_t n) {
     dc_text_add(&out, "%s", header);
     copy_rows(e, n ? old + head : NULL, &out);
     dc_status status = dc_text_status(&out);
-    if (status == DC_OK && (out.used != n || memcmp(out.bytes, old, n) != 0))
-        status = dc_file_write(path, out.bytes, out.used);
+    bool same = old && out.used == n && !memcmp(out.bytes, old, n);
+    if (status == DC_OK && !same) status = dc_file_write(path, out.bytes, out.used);
     dc_text_fini(&out);
     return status;
 }

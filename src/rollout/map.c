@@ -92,13 +92,14 @@ static dc_status check(const scene *s) {
 static dc_status fill(dc_value_map *map, const scene *s) {
     size_t width = (size_t)(s->spec->family->obs + s->spec->goal),
            act = (size_t)s->spec->family->act;
-    block b = {.rows = calloc(DC_MAP_ROWS * width, sizeof *b.rows),
-               .actions = calloc(DC_MAP_ROWS * act, sizeof *b.actions)};
+    float *rows = calloc(DC_MAP_ROWS * width, sizeof *rows);
+    float *actions = calloc(DC_MAP_ROWS * act, sizeof *actions);
     map->steps = calloc((size_t)(map->rows * map->cols), sizeof *map->steps);
-    bool there = b.rows && b.actions && map->steps;
+    bool there = rows && actions && map->steps;
+    block b = {.rows = rows, .actions = actions};
     if (there) ask_all(&b, s, map);
-    free(b.rows);
-    free(b.actions);
+    free(rows);
+    free(actions);
     return there ? DC_OK : dc_fail(DC_NO_MEMORY, NULL, "no memory for a map");
 }
 
