@@ -39,7 +39,12 @@ const dc_option dc_run_table[] = {
      "of matrix products; auto: fp32 on the CPU, tf32 on a GPU"},
     {"log_every", DC_INT, AT(log_every), "1000", 1, 1e12, NULL, "steps between rows of train.csv"},
     {"save_every", DC_INT, AT(save_every), "10000", 1, 1e12, NULL, "steps between checkpoints"},
-    {"keep", DC_INT, AT(keep), "3", 0, 1e9, NULL, "newest checkpoints kept; 0: all"},
+    {"keep", DC_INT, AT(keep), "3", 0, 1e9, NULL,
+     "newest checkpoints kept, and as many evaluated ones; 0: all"},
+    {"eval_every", DC_INT, AT(eval_every), "0", 0, 1e12, NULL,
+     "steps between evaluations (saved, with a row in eval.csv); 0: none"},
+    {"eval_episodes", DC_INT, AT(eval_episodes), "15", 1, 10000, NULL,
+     "episodes of each task in an evaluation"},
     {0},
 };
 #undef AT
@@ -269,11 +274,13 @@ static dc_status drop_old(const dc_run *run) {
     int64_t *steps;
     int count;
     DC_TRY(dc_folder_checkpoints(run->folder, &steps, &count));
-    int64_t kept = 0;
+    int64_t kept = 0, evaluated = 0; // a score is the mean of the last evaluations: they stay, too
     for (int i = 0; i < count; i++) {
         char path[DC_PATH_MAX];
         // A newer one could not be read when this run was resumed: it must not push out a good one.
-        if (steps[i] > run->step || kept++ < run->options.keep) continue;
+        if (steps[i] > run->step) continue;
+        bool counts = dc_run_evaluates(run, steps[i]) && evaluated++ < run->options.keep;
+        if (kept++ < run->options.keep || counts) continue;
         if (dc_folder_checkpoint(path, run->folder, steps[i]) == DC_OK) unlink(path);
     }
     free(steps);
@@ -328,7 +335,30 @@ typedef struct clock_state { // wall clock of this process's part of the run
     int64_t log_step;
 } clock_state;
 
-// What falls due after a step: log, save, progress, stop.
+bool dc_run_evaluates(const dc_run *run, int64_t step) {
+    const dc_run_options *o = &run->options;
+    return o->eval_every && step > 0 && (step % o->eval_every == 0 || step == o->steps);
+}
+
+static dc_status stopped(const dc_run *run) {
+    return dc_fail(DC_INTERRUPTED, NULL, "stopped at step %" PRId64 "%s%s", run->step,
+                   run->folder ? "; continue with dcrl train --resume " : "",
+                   run->folder ? run->folder : "");
+}
+
+// Evaluation takes its time beside the clock of training. One that was stopped is made up for when
+// the run goes on, since its row is missing.
+static dc_status evaluate(dc_run *run, clock_state *clock) {
+    if (!run->evaluate || !run->folder) return DC_OK;
+    double before = dc_now();
+    dc_status status = run->evaluate(run->evaluate_ctx, run, dc_run_evaluates(run, run->step));
+    double seconds = dc_now() - before;
+    clock->start += seconds;
+    clock->last_log += seconds;
+    return status == DC_INTERRUPTED ? stopped(run) : status;
+}
+
+// What falls due after a step: log, save, evaluate, progress, stop.
 static dc_status due(dc_run *run, clock_state *clock) {
     const dc_run_options *o = &run->options;
     double t = dc_now();
@@ -340,25 +370,25 @@ static dc_status due(dc_run *run, clock_state *clock) {
         clock->last_log = t;
         clock->log_step = run->step;
     }
-    if (run->step % o->save_every == 0 || last || stop) DC_TRY(dc_run_save(run));
+    bool evaluates = dc_run_evaluates(run, run->step);
+    if (run->step % o->save_every == 0 || evaluates || last || stop) DC_TRY(dc_run_save(run));
+    if (evaluates) DC_TRY(evaluate(run, clock));
+    if (evaluates) t = dc_now();
     if (run->progress && (t - clock->last_progress > 0.2 || last)) {
         clock->last_progress = t;
         run->progress(run->progress_ctx, run, t - clock->start);
     }
-    if (stop && !last)
-        return dc_fail(DC_INTERRUPTED, NULL, "stopped at step %" PRId64 "%s%s", run->step,
-                       run->folder ? "; continue with dcrl train --resume " : "",
-                       run->folder ? run->folder : "");
-    return DC_OK;
+    return stop && !last ? stopped(run) : DC_OK;
 }
 
 // Steps until something falls due, and no more than about a tenth of a second of them.
 static int64_t gpu_stretch(const dc_run *run, const clock_state *clock) {
     const dc_run_options *o = &run->options;
-    const int64_t every[] = {o->log_every, o->save_every, o->steps};
+    const int64_t every[] = {o->log_every, o->save_every, o->eval_every ? o->eval_every : o->steps,
+                             o->steps};
     double rate = (double)(run->step - run->first_step) / (dc_now() - clock->start + 1e-9);
     int64_t most = rate * 0.1 < 10 ? 10 : (int64_t)(rate * 0.1);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         int64_t left = every[i] - run->step % every[i];
         most = left < most ? left : most;
     }
@@ -394,9 +424,10 @@ dc_status dc_run_train(dc_run *run) {
     clock.last_log = clock.last_progress = clock.start;
     run->first_step = run->step;
     if (run->gpu) DC_TRY(dc_gpu_send(run->gpu, (uint64_t)run->step, run->sums));
+    DC_TRY(evaluate(run, &clock));
     while (run->step < run->options.steps) {
         DC_TRY(run->gpu ? gpu_steps(run, &clock) : cpu_step(run));
-        DC_TRY(due(run, &clock)); // log, save, tell, stop
+        DC_TRY(due(run, &clock)); // log, save, evaluate, tell, stop
     }
     return finish(run);
 }
