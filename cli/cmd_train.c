@@ -5,6 +5,7 @@
 
 #include "api/setup.h"
 #include "base/file.h"
+#include "rollout/watch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,6 +22,9 @@ static const char usage[] =
     "saves and stops; --resume goes on to the same bytes as if it had never stopped. Options come, "
     "each\n"
     "overriding the one before, from the preset, --config, flags and --set.\n"
+    "\n"
+    "With --eval-every N, the tasks of a maze are played every N steps and at the end, into "
+    "RUN/eval.csv.\n"
     "\n"
     "example: dcrl train --env lock-512 --agent dcrl --steps 40000 --out runs/lock --set n=16\n"
     "         dcrl train --resume runs/lock\n";
@@ -118,10 +122,26 @@ static dc_status configure(dc_run *run, const cli_args *args, const flags *f, dc
     return apply_flags(run, args, f);
 }
 
-static dc_status train(dc_run *run) {
+// One line an evaluation.
+static void tell(void *ctx, const dc_run *run, const dc_eval_score *s) {
+    cli_line_clear(ctx);
+    printf("step %" PRId64 ": success %.1f %%, tasks", run->step, 100 * s->overall);
+    for (int t = 0; t < DC_TASKS; t++)
+        printf(" %.0f", 100 * s->task[t]);
+    printf(" (%d episode%s each)\n", s->episodes, s->episodes == 1 ? "" : "s");
+    fflush(stdout);
+}
+
+static dc_status train(dc_run *run, dc_watch *watch) {
     cli_line line;
     cli_line_init(&line);
     run->stop = &cli_stop;
+    if (watch->world) {
+        watch->tell = tell;
+        watch->tell_ctx = &line;
+        run->evaluate = dc_watch_evaluate;
+        run->evaluate_ctx = watch;
+    }
     run->progress = progress;
     run->progress_ctx = &line;
     dc_status status = dc_run_train(run);
@@ -134,7 +154,12 @@ static dc_status train(dc_run *run) {
     return status;
 }
 
-static dc_status fresh(dc_run *run, dc_dataset *data, const cli_args *args, const flags *f) {
+static dc_status open_watch(dc_watch *watch, const dc_run *run, const dc_dataset *data) {
+    return run->options.eval_every ? dc_watch_open(watch, run, data) : DC_OK;
+}
+
+static dc_status fresh(dc_run *run, dc_dataset *data, dc_watch *watch, const cli_args *args,
+                       const flags *f) {
     dc_arena arena;
     dc_arena_init(&arena, 0);
     dc_status status = configure(run, args, f, &arena);
@@ -143,12 +168,14 @@ static dc_status fresh(dc_run *run, dc_dataset *data, const cli_args *args, cons
     DC_TRY(dc_setup_goal(run));
     if (!*f->out) return dc_fail(DC_USAGE, "write --out RUN", "a folder for the run is missing");
     DC_TRY(dc_setup_data(run, data));
+    DC_TRY(open_watch(watch, run, data));
     cli_catch_signals(); // from here on there is something to save
     DC_TRY(dc_run_start(run, data, f->out));
-    return train(run);
+    return train(run, watch);
 }
 
-static dc_status resume(dc_run *run, dc_dataset *data, const cli_args *args, const flags *f) {
+static dc_status resume(dc_run *run, dc_dataset *data, dc_watch *watch, const cli_args *args,
+                        const flags *f) {
     if (!*f->resume)
         return dc_fail(DC_USAGE, "write --resume RUN", "a folder is missing (--resume)");
     for (const dc_option *o = dc_run_table; o->name; o++)
@@ -162,12 +189,13 @@ static dc_status resume(dc_run *run, dc_dataset *data, const cli_args *args, con
         printf("%s is done already (step %" PRId64 ")\n", f->resume, run->options.steps);
         return DC_OK;
     }
+    DC_TRY(open_watch(watch, run, data));
     cli_catch_signals();
     DC_TRY(dc_run_resume(run, data, f->resume));
     printf("%s goes on at step %" PRId64 " of %" PRId64 "\n", f->resume, run->step,
            run->options.steps);
     fflush(stdout);
-    return train(run);
+    return train(run, watch);
 }
 
 dc_status cmd_train(int argc, char **argv) {
@@ -179,8 +207,10 @@ dc_status cmd_train(int argc, char **argv) {
     if (args.help) return DC_OK;
     dc_run run = DC_RUN_NONE;
     dc_dataset data = {0};
-    dc_status status = cli_args_given(&args, "resume") ? resume(&run, &data, &args, &f)
-                                                       : fresh(&run, &data, &args, &f);
+    dc_watch watch = {0};
+    dc_status status = cli_args_given(&args, "resume") ? resume(&run, &data, &watch, &args, &f)
+                                                       : fresh(&run, &data, &watch, &args, &f);
+    dc_watch_close(&watch);
     dc_run_fini(&run);
     dc_dataset_fini(&data);
     return status;

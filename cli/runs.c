@@ -1,9 +1,13 @@
 // Shared handling of runs, see runs.h.
 #include "runs.h"
 
+#include "base/log.h"
+#include "train/folder.h"
+
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -71,4 +75,28 @@ void cli_line_show(cli_line *line, const char *text) {
 void cli_line_clear(cli_line *line) {
     if (line->terminal && line->shown) fprintf(stderr, "\r\033[K");
     line->shown = false;
+}
+
+static dc_status find_step(cli_pick *pick) {
+    int64_t *steps;
+    int count;
+    DC_TRY(dc_folder_checkpoints(pick->folder, &steps, &count));
+    bool found = false;
+    for (int i = 0; i < count && !found; i++)
+        found = pick->step < 0 || steps[i] == pick->step;
+    if (found && pick->step < 0) pick->step = steps[0];
+    free(steps);
+    if (found) return DC_OK;
+    if (pick->step < 0)
+        return dc_fail(DC_BAD_INPUT, "train first", "%s has no checkpoint", pick->folder);
+    return dc_fail(DC_USAGE, "ls shows the steps that are kept",
+                   "%s has no checkpoint of step %" PRId64, pick->folder, pick->step);
+}
+
+dc_status cli_run_pick(cli_pick *pick, const char *folder, int64_t step) {
+    *pick = (cli_pick){.folder = folder, .step = step};
+    DC_TRY(dc_setting_read(&pick->setting, folder));
+    DC_TRY(find_step(pick));
+    DC_TRY(dc_env_find(&pick->spec, pick->setting.env));
+    return dc_folder_checkpoint(pick->path, folder, pick->step);
 }

@@ -6,6 +6,9 @@
 #include "args.h"
 
 #include "base/clock.h"
+#include "env/spec.h"
+#include "rollout/setting.h"
+#include "train/folder.h"
 #include "train/run.h"
 
 #include <stdatomic.h>
@@ -16,6 +19,17 @@ void cli_catch_signals(void);
 
 // Set --set key=value pairs on a run.
 dc_status cli_run_sets(dc_run *run, const cli_args *args);
+
+// A checkpoint of a run to play with.
+typedef struct cli_pick {
+    const char *folder;
+    int64_t step;
+    char path[DC_PATH_MAX]; // of the checkpoint
+    dc_setting setting;
+    dc_env_spec spec;
+} cli_pick;
+// The checkpoint of a step; -1: the newest. Borrows: folder
+dc_status cli_run_pick(cli_pick *pick, const char *folder, int64_t step);
 
 // A status line on standard error: rewritten in place on a terminal, else a plain line now and
 // then.

@@ -34,6 +34,41 @@ void dc_agent_feed(dc_agent *a, dc_feed feed) {
     a->feeds.feeds[a->feeds.feed_count++] = feed;
 }
 
+dc_status dc_agent_count_actions(dc_agent *a) {
+    const dc_column *act = dc_dataset_column(a->data, "act");
+    if (!act)
+        return dc_fail(DC_BAD_INPUT, "use form=distance, or a data set with actions",
+                       "the data set has no actions");
+    if (!act->whole) return DC_OK;
+    if (act->width != 1)
+        return dc_fail(DC_UNSUPPORTED,
+                       "store them as floating-point numbers, or as one number a row",
+                       "discrete actions of %d numbers", act->width);
+    for (int64_t r = 0; r < a->data->rows; r++) {
+        float x = act->values[r];
+        if (!(x >= 0 && x < DC_ACTIONS_MAX) || x != (float)(int)x)
+            return dc_fail(DC_BAD_INPUT, "number them from 0, 256 at most",
+                           "impossible discrete action (row %lld, %g)", (long long)r, (double)x);
+        if ((int)x >= a->actions) a->actions = (int)x + 1;
+    }
+    return DC_OK;
+}
+
+int dc_agent_act_width(const dc_agent *a) {
+    return a->actions ? a->actions : dc_dataset_column(a->data, "act")->width;
+}
+
+void dc_agent_feed_action(dc_agent *a, dc_ref input, int row0, int col0, dc_stream stream,
+                          dc_pack *pack) {
+    dc_agent_feed(a, (dc_feed){.input = input,
+                               .row0 = row0,
+                               .col0 = col0,
+                               .column = dc_dataset_column(a->data, "act"),
+                               .stream = stream,
+                               .pack = pack,
+                               .one_hot = a->actions});
+}
+
 dc_pack *dc_agent_pack(dc_agent *a, dc_ref input, int fixed_rows, const char *name, dc_stream steps,
                        int known) {
     DC_CHECK(a->feeds.pack_count < DC_PACKS_MAX);
@@ -66,6 +101,7 @@ static dc_status build_ask(dc_agent *a) {
 static dc_status build(dc_agent *a, const void *config) {
     DC_TRY(dc_graph_init(&a->graph));
     a->feeds.batch = a->options.batch;
+    a->feeds.seed = a->options.seed;
     if (!dc_dataset_column(a->data, "obs"))
         return dc_fail(DC_BAD_INPUT, NULL, "the data set has no observations");
     DC_TRY(a->algo->build(a, config)); // declares networks, describes the loss, makes the sampler
@@ -112,6 +148,15 @@ dc_status dc_agent_gradients(dc_agent *a, uint64_t step) {
     DC_TRY(dc_ahead_next(&a->ahead, &a->feeds, a->sampler, a->pool)); // of the next step
     dc_exec_run(&a->exec, &dc_backend_cpu);                           // forward + backward
     return DC_OK;
+}
+
+dc_adam dc_agent_adam(const dc_agent *a, double lr, double tau, int64_t done) {
+    dc_adam adam = {.lr = lr, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .tau = tau};
+    bool late = a->policy_after && done >= a->policy_after;
+    adam.step = done + 1 - (late ? a->policy_after : 0); // the policy's moments begin at zero
+    adam.first = late ? a->policy_first : 0;
+    adam.last = a->policy_after && !late ? a->policy_first : a->params.slabs.size;
+    return adam;
 }
 
 void dc_agent_distances(dc_agent *a, int64_t count, const int64_t *s, const int64_t *g, float *d) {

@@ -3,7 +3,7 @@
 #include "api/api.h"
 #include "base/file.h"
 #include "base/number.h"
-#include "rollout/actor.h"
+#include "rollout/setting.h"
 #include "train/folder.h"
 
 #include <stdio.h>
@@ -17,7 +17,8 @@ struct dcrl_policy {
     dc_actor actor;
     dcrl_sizes sizes;
     char env[DC_TEXT_MAX];
-    float *rows; // (PIECE, obs + goal)
+    float *rows;    // (PIECE, obs + goal)
+    uint64_t asked; // rows so far
 };
 
 static dc_status newest(const char *folder, char path[DC_PATH_MAX]) {
@@ -30,16 +31,23 @@ static dc_status newest(const char *folder, char path[DC_PATH_MAX]) {
     return dc_folder_checkpoint(path, folder, step);
 }
 
-static dc_status read_env(const char *folder, char env[DC_TEXT_MAX]) {
-    dc_arena arena;
-    dc_arena_init(&arena, 0);
-    const dc_json *config;
-    dc_status status = dc_run_read_config(folder, &arena, &config);
-    const dc_json *name = status == DC_OK ? dc_json_get(config, "env") : NULL;
-    if (name && name->kind == DC_JSON_STRING && name->text_length < DC_TEXT_MAX)
-        snprintf(env, DC_TEXT_MAX, "%s", name->text);
-    dc_arena_fini(&arena);
-    return status;
+// How the policy acts stands in the run's config, beside its checkpoints. A file that lies elsewhere
+// is taken for the plain kind, and the actor says so if its weights are of another.
+static dc_status read_setting(dcrl_policy *p, const char *folder, dc_actor_options *options) {
+    dc_setting setting;
+    char path[DC_PATH_MAX];
+    *options = (dc_actor_options){.kind = DC_POLICY_DDPGBC, .rows = PIECE};
+    DC_TRY(dc_folder_path(path, folder, "config.json"));
+    if (!dc_file_exists(path)) return DC_OK;
+    DC_TRY(dc_setting_read(&setting, folder));
+    snprintf(p->env, sizeof p->env, "%s", setting.env);
+    *options = dc_setting_actor(&setting, PIECE, 0);
+    return DC_OK;
+}
+
+static void folder_of(const char *path, char folder[DC_PATH_MAX]) {
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, DC_PATH_MAX, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
 }
 
 // Width of an observation, from the checkpoint's metadata.
@@ -59,14 +67,18 @@ static dc_status read_obs(const char *path, int most, int *obs) {
 }
 
 static dc_status open_policy(dcrl_policy *p, const char *path, int threads) {
-    char newest_path[DC_PATH_MAX];
+    char newest_path[DC_PATH_MAX], folder[DC_PATH_MAX];
+    dc_actor_options options;
     if (dc_folder_exists(path)) {
-        DC_TRY(read_env(path, p->env));
+        DC_TRY(read_setting(p, path, &options));
         DC_TRY(newest(path, newest_path));
         path = newest_path;
+    } else {
+        folder_of(path, folder);
+        DC_TRY(read_setting(p, folder, &options));
     }
     if (threads != 1) DC_TRY(dc_pool_new(&p->pool, threads));
-    DC_TRY(dc_actor_open(&p->actor, path, PIECE, p->pool));
+    DC_TRY(dc_actor_open(&p->actor, path, &options, p->pool));
     int obs;
     DC_TRY(read_obs(path, p->actor.in, &obs));
     p->sizes = (dcrl_sizes){obs, p->actor.in - obs, p->actor.act};
@@ -99,12 +111,14 @@ const char *dcrl_policy_env(const dcrl_policy *policy) {
 static void act_piece(dcrl_policy *p, int count, const float *observations, const float *goals,
                       float *actions) {
     size_t obs = (size_t)p->sizes.obs, goal = (size_t)p->sizes.goal;
+    uint64_t moments[PIECE]; // no row is asked twice
     for (size_t r = 0; r < (size_t)count; r++) {
+        moments[r] = p->asked++;
         float *row = p->rows + r * (obs + goal);
         memcpy(row, observations + r * obs, obs * sizeof *row);
         memcpy(row + obs, goals + r * goal, goal * sizeof *row);
     }
-    dc_actor_act(&p->actor, count, p->rows, actions);
+    dc_actor_act(&p->actor, count, p->rows, moments, actions);
 }
 
 static dc_status check_finite(const char *what, const float *values, int count, int width) {
