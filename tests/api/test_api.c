@@ -278,6 +278,23 @@ static void test_env(void **state) {
     dcrl_env_close(NULL);
 }
 
+// A run that evaluates on the way leaves its scores in the folder.
+static void test_evaluates(void **state) {
+    (void)state;
+    dcrl_dataset *data = make_data();
+    dcrl_run *run = make_run("2");
+    assert_int_equal(dcrl_run_set(run, "env", "pointmaze-medium-v0"), DCRL_OK);
+    assert_int_equal(dcrl_run_set(run, "eval_every", "2"), DCRL_OK);
+    assert_int_equal(dcrl_run_set(run, "eval_episodes", "1"), DCRL_OK);
+    dcrl_status status = dcrl_run_start(run, data, inside("watched"));
+    if (status == DCRL_OK) status = dcrl_run_train(run, NULL, NULL);
+    dcrl_run_free(run);
+    dcrl_dataset_close(data);
+    if (status == DCRL_UNSUPPORTED || status == DCRL_IO) skip(); // a build without MuJoCo
+    assert_int_equal(status, DCRL_OK);
+    assert_int_equal(access(inside("watched/eval.csv"), R_OK), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_data_from_memory),
@@ -288,6 +305,7 @@ int main(void) {
         cmocka_unit_test(test_policy_file),
         cmocka_unit_test(test_bad_policies),
         cmocka_unit_test(test_env),
+        cmocka_unit_test(test_evaluates),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
