@@ -13,6 +13,7 @@
 
 #include "algo/agent.h"
 #include "base/options.h"
+#include "train/gpu.h"
 #include "train/weights.h"
 
 #include <stdatomic.h>
@@ -22,7 +23,7 @@ typedef struct dc_run_options {
     int64_t steps, seed, batch, threads, log_every, save_every, keep, eval_every, eval_episodes;
     dc_int_list hidden;
     double lr, tau, gamma;
-    int device, form;
+    int device, precision, form;
     dc_int_list rep;
 } dc_run_options;
 
@@ -41,6 +42,7 @@ struct dc_run {
     const dc_dataset *data;
     dc_pool *pool;
     dc_agent agent;
+    dc_gpu *gpu;  // NULL: the CPU trains
     char *folder; // NULL: nothing is written
 
     int64_t step;                    // updates done
