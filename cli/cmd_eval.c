@@ -18,7 +18,9 @@ static const char usage[] =
     "Plays every task of the run's environment with the policy of a checkpoint, all episodes side "
     "by side, and\n"
     "adds a row to RUN/eval.csv. The same seed gives the same result for any number of threads.\n"
-    "A policy of kind rejection acts as the run's config says, or by --samples and --flow-steps.\n"
+    "A policy of kind rejection acts as the run's config says; with --samples or --flow-steps it "
+    "tries\n"
+    "another way, and no row is added.\n"
     "\n"
     "example: dcrl eval runs/pointmaze --episodes 15\n";
 
@@ -58,9 +60,16 @@ static void tell(const char *env, int64_t step, const dc_eval_score *s, double s
            100 * s->overall, 100 * s->sd, s->mean_steps);
 }
 
+static bool tries_other(const flags *f) {
+    return f->samples || f->flow_steps;
+}
+
 static dc_status play(const cli_pick *pick, const flags *f, dc_eval_score *score) {
     dc_actor_options options =
         dc_setting_actor(&pick->setting, (int)f->episodes * DC_TASKS, (uint64_t)f->seed);
+    if (tries_other(f) && options.kind != DC_POLICY_REJECTION)
+        return dc_fail(DC_USAGE, "leave them out",
+                       "--samples and --flow-steps are for runs with policy=rejection");
     if (f->samples) options.samples = (int)f->samples;
     if (f->flow_steps) options.flow_steps = (int)f->flow_steps;
     dc_pool *pool = NULL;
@@ -90,7 +99,7 @@ dc_status cmd_eval(int argc, char **argv) {
     cli_catch_signals();
     double start = dc_now();
     DC_TRY(play(&pick, &f, &score));
-    DC_TRY(dc_eval_log_put(pick.folder, pick.step, (uint64_t)f.seed, &score));
+    if (!tries_other(&f)) DC_TRY(dc_eval_log_put(pick.folder, pick.step, (uint64_t)f.seed, &score));
     tell(pick.setting.env, pick.step, &score, dc_now() - start, args.json);
     return DC_OK;
 }
