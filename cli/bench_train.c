@@ -5,6 +5,7 @@
 #include "bench.h"
 #include "runs.h"
 
+#include "api/setup.h"
 #include "backend/cpu/cpu.h"
 
 #include <stdatomic.h>
@@ -193,7 +194,7 @@ dc_status bench_train(int argc, char **argv) {
     dc_dataset data = {0};
     dc_status status = configure(&run, &f);
     if (status == DC_OK) status = cli_run_sets(&run, &args);
-    if (status == DC_OK) status = cli_run_data(&run, &data);
+    if (status == DC_OK) status = dc_setup_data(&run, &data);
     if (status == DC_OK) status = dc_run_start(&run, &data, NULL);
     if (status == DC_OK) status = measure(&run, &f, args.json);
     dc_run_fini(&run);

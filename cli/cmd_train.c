@@ -1,13 +1,11 @@
 // dcrl train: one run, from a preset, a config file, flags or an earlier run's folder.
-#define _XOPEN_SOURCE 700 // realpath
 #include "args.h"
 #include "cli.h"
 #include "runs.h"
 
+#include "api/setup.h"
 #include "base/file.h"
-#include "env/spec.h"
 #include "rollout/watch.h"
-#include "train/presets.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -71,23 +69,6 @@ static void progress(void *ctx, const dc_run *run, double seconds) {
     cli_line_show(ctx, text);
 }
 
-// A preset by name, from the embedded files.
-static dc_status find_preset(dc_arena *arena, const char *name, const dc_json **found) {
-    const char *names[ROWS_MAX];
-    size_t count = 0;
-    for (const dc_preset_file *f = dc_preset_files; f->name; f++) {
-        const dc_json *root;
-        DC_TRY(dc_json_parse(arena, f->name, f->json, strlen(f->json), &root));
-        *found = dc_json_get(root, name);
-        if (*found) return DC_OK;
-        for (const dc_json *m = root->child; m && count < ROWS_MAX; m = m->next)
-            names[count++] = m->key;
-    }
-    const char *near = dc_nearest(name, names, count);
-    if (near) return dc_fail(DC_USAGE, NULL, "unknown preset '%s': did you mean '%s'?", name, near);
-    return dc_fail(DC_USAGE, "dcrl list presets shows them", "unknown preset '%s'", name);
-}
-
 static dc_status read_config(dc_arena *arena, const char *path, const dc_json **root) {
     char *bytes;
     size_t n;
@@ -126,7 +107,7 @@ static dc_status configure(dc_run *run, const cli_args *args, const flags *f, dc
     const dc_json *preset = NULL, *config = NULL;
     if (args->word_count > 1)
         return dc_fail(DC_USAGE, NULL, "one preset at a time (%s)", args->words[1]);
-    if (args->word_count == 1) DC_TRY(find_preset(arena, args->words[0], &preset));
+    if (args->word_count == 1) DC_TRY(dc_setup_preset(arena, args->words[0], &preset));
     if (cli_args_given(args, "config")) DC_TRY(read_config(arena, f->config, &config));
     const char *agent = f->run.agent;
     if (!cli_args_given(args, "agent") && agent_of(preset)) agent = agent_of(preset);
@@ -173,23 +154,6 @@ static dc_status train(dc_run *run, dc_watch *watch) {
     return status;
 }
 
-// A run may be resumed from another folder: record where the data really is, if it can be said shortly.
-static void whole_path(char path[DC_TEXT_MAX]) {
-    char *whole = *path ? realpath(path, NULL) : NULL;
-    if (whole && strlen(whole) < DC_TEXT_MAX) memcpy(path, whole, strlen(whole) + 1);
-    free(whole);
-}
-
-// A maze's name says where the goal lies in an observation, if goals are given by that part alone.
-static dc_status goal_of_env(dc_run *run) {
-    dc_run_options *o = &run->options;
-    if (!dc_env_is_maze(o->env)) return DC_OK;
-    dc_env_spec spec;
-    DC_TRY(dc_env_find(&spec, o->env));
-    if (spec.oracle && !o->rep.count) o->rep = (dc_int_list){2, {spec.family->goal_at, 2}};
-    return DC_OK;
-}
-
 static dc_status open_watch(dc_watch *watch, const dc_run *run, const dc_dataset *data) {
     return run->options.eval_every ? dc_watch_open(watch, run, data) : DC_OK;
 }
@@ -201,11 +165,10 @@ static dc_status fresh(dc_run *run, dc_dataset *data, dc_watch *watch, const cli
     dc_status status = configure(run, args, f, &arena);
     dc_arena_fini(&arena);
     DC_TRY(status);
-    DC_TRY(goal_of_env(run));
+    DC_TRY(dc_setup_goal(run));
     if (!*f->out) return dc_fail(DC_USAGE, "write --out RUN", "a folder for the run is missing");
-    DC_TRY(cli_run_data(run, data));
+    DC_TRY(dc_setup_data(run, data));
     DC_TRY(open_watch(watch, run, data));
-    whole_path(run->options.data);
     cli_catch_signals(); // from here on there is something to save
     DC_TRY(dc_run_start(run, data, f->out));
     return train(run, watch);
@@ -221,7 +184,7 @@ static dc_status resume(dc_run *run, dc_dataset *data, dc_watch *watch, const cl
                            "a run's options are fixed (--%s)", o->name);
     if (args->set_count || args->word_count || *f->out || *f->config)
         return dc_fail(DC_USAGE, "only --threads goes with --resume", "a run's options are fixed");
-    DC_TRY(cli_run_reopen(run, data, f->resume, f->run.threads));
+    DC_TRY(dc_setup_reopen(run, data, f->resume, f->run.threads));
     if (dc_run_done(f->resume)) {
         printf("%s is done already (step %" PRId64 ")\n", f->resume, run->options.steps);
         return DC_OK;

@@ -19,10 +19,6 @@ void cli_catch_signals(void);
 
 // Set --set key=value pairs on a run.
 dc_status cli_run_sets(dc_run *run, const cli_args *args);
-// The data set that a run's options name: a file, or what the environment makes.
-dc_status cli_run_data(const dc_run *run, dc_dataset *data);
-// Fill a run from RUN/config.json and check that the data is still the same. The caller owns both.
-dc_status cli_run_reopen(dc_run *run, dc_dataset *data, const char *folder, int64_t threads);
 
 // A checkpoint of a run to play with.
 typedef struct cli_pick {

@@ -399,8 +399,8 @@ static dc_status due(dc_run *run, clock_state *clock) {
 // Steps until something falls due, and no more than about a tenth of a second of them.
 static int64_t gpu_stretch(const dc_run *run, const clock_state *clock) {
     const dc_run_options *o = &run->options;
-    const int64_t every[] = {o->log_every, o->save_every, o->steps,
-                             o->eval_every ? o->eval_every : o->steps};
+    const int64_t every[] = {o->log_every, o->save_every, o->eval_every ? o->eval_every : o->steps,
+                             o->steps};
     double rate = (double)(run->step - run->first_step) / (dc_now() - clock->start + 1e-9);
     int64_t most = rate * 0.1 < 10 ? 10 : (int64_t)(rate * 0.1);
     for (int i = 0; i < 4; i++) {
