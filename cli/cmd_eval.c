@@ -99,8 +99,7 @@ dc_status cmd_eval(int argc, char **argv) {
     cli_catch_signals();
     double start = dc_now();
     DC_TRY(play(&pick, &f, &score));
-    if (!tries_other(&f))
-        DC_TRY(dc_eval_log_put(pick.folder, pick.step, (uint64_t)f.seed, &score));
+    if (!tries_other(&f)) DC_TRY(dc_eval_log_put(pick.folder, pick.step, (uint64_t)f.seed, &score));
     tell(pick.setting.env, pick.step, &score, dc_now() - start, args.json);
     return DC_OK;
 }
