@@ -43,10 +43,14 @@ static dc_status open_device(dc_cuda *cuda) {
                        "%s is too old (compute capability %d.%d)", p.name, p.major, p.minor);
     cuda->clusters = p.major >= 9;
     CU(cudaSetDevice(0));
-    CU(cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
     LT(cublasLtCreate(&cuda->lt));
-    cuda->workspace_bytes = (size_t)64 << 20;
-    return dc_cuda_take(cuda, cuda->workspace_bytes, "workspace", NULL, &cuda->workspace);
+    cuda->workspace_bytes = (size_t)32 << 20;
+    for (int i = 0; i < LANES; i++) CU(cudaStreamCreateWithFlags(&cuda->lanes[i], cudaStreamNonBlocking));
+    cuda->stream = cuda->lanes[0];
+    for (int i = 0; i < LANES; i++)
+        DC_TRY(dc_cuda_take(cuda, cuda->workspace_bytes, "workspace", NULL, &cuda->workspaces[i]));
+    cuda->workspace = cuda->workspaces[0];
+    return DC_OK;
 }
 
 extern "C" dc_status dc_cuda_open(dc_cuda **out) {
@@ -65,7 +69,8 @@ extern "C" void dc_cuda_close(dc_cuda *cuda) {
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     for (void *p : cuda->memory) cudaFree(p);
     if (cuda->lt) cublasLtDestroy(cuda->lt);
-    if (cuda->stream) cudaStreamDestroy(cuda->stream);
+    for (int i = 0; i < LANES; i++)
+        if (cuda->lanes[i]) cudaStreamDestroy(cuda->lanes[i]);
     delete cuda;
 }
 

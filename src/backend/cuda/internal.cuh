@@ -13,10 +13,13 @@ extern "C" {
 
 typedef __nv_bfloat16 bf16;
 
+enum { LANES = 4 }; // streams that independent parts of a step take
+
 struct dc_cuda {
-    cudaStream_t stream;
+    cudaStream_t stream; // that launches go to now: lane 0 unless a program says otherwise
     cublasLtHandle_t lt;
-    void *workspace; // of matrix products
+    cudaStream_t lanes[LANES];
+    void *workspace, *workspaces[LANES]; // of matrix products
     size_t workspace_bytes, taken;
     std::vector<void *> memory;
     char name[256];

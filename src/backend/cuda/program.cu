@@ -7,13 +7,19 @@
 #include <cstring>
 
 struct unit { // one thing to start
-    enum kind { LAYER, GRADIENT, ZERO, GROUP } what;
+    enum kind { LAYER, WEIGHTS, GRADIENT, ZERO, GROUP } what; // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward
     dc_ref node; // or the group's number
+    std::vector<int> reads, writes; // keys: r is node r's value, count + r its gradient, 2 count + r its sums
+    std::vector<int> waits;         // units of other lanes that must be done first
+    int lane;
+    bool awaited; // by another lane, so it leaves an event
+    cudaEvent_t done;
 };
 
 struct group { // of narrow ops
     narrow *device;
     std::vector<narrow> list;
+    std::vector<int> reads, writes;
     int64_t widest;
     bool together;
 };
@@ -41,6 +47,7 @@ struct dc_program {
     std::vector<column_sum> sums;
     std::vector<shadow> shadows;
     update_job job;
+    cudaEvent_t begin;
 };
 
 static const dc_node *node(const dc_program *p, dc_ref r) {
@@ -246,19 +253,15 @@ static dc_status linear_dx(dc_program *p, const dc_node *n, tensor dy) {
     return DC_OK;
 }
 
-static dc_status linear_bwd(dc_program *p, dc_ref r) {
+static dc_status linear_dw(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     tensor dy = grad_of(p, r), x = input_value(p, n, 0);
-    bool head = is_head(n), thin = is_thin(p, r), weighs = wants(p, n, 1);
-    if (weighs && head) DC_TRY(dc_head_dw(p->cuda, x, dy, p->parts[r].p));
-    if (weighs && thin) DC_TRY(dc_thin_dw(p->cuda, x, dy, p->parts[r].p));
-    if (weighs && !head && !thin) {
-        DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, true, dy, false, grad_of(p, n->in[1]), adds(p, n, 1)));
-        tensor none = x;
-        none.cols = 0;
-        if (p->norm_of[r] < 0) DC_TRY(dc_head_dw(p->cuda, none, dy, p->parts[r].p));
-    }
-    return wants(p, n, 0) ? linear_dx(p, n, dy) : DC_OK;
+    if (is_head(n)) return dc_head_dw(p->cuda, x, dy, p->parts[r].p);
+    if (is_thin(p, r)) return dc_thin_dw(p->cuda, x, dy, p->parts[r].p);
+    DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, true, dy, false, grad_of(p, n->in[1]), adds(p, n, 1)));
+    if (p->norm_of[r] >= 0) return DC_OK;
+    x.cols = 0; // the bias alone
+    return dc_head_dw(p->cuda, x, dy, p->parts[r].p);
 }
 
 static layernorm norm_job(const dc_program *p, dc_ref r) {
@@ -296,7 +299,7 @@ static dc_status forward(dc_program *p, dc_ref r) {
 
 static dc_status backward(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
-    if (n->op == DC_OP_linear) return linear_bwd(p, r);
+    if (n->op == DC_OP_linear) return linear_dx(p, n, grad_of(p, r));
     if (n->op == DC_OP_splice)
         return wants(p, n, 1) ? dc_splice_bwd(p->cuda, grad_of(p, r), input_grad(p, n, 1), (int)n->a, adds(p, n, 1)) : DC_OK;
     return norm_bwd(p, r);
@@ -333,9 +336,40 @@ static void list_sums(dc_program *p) {
 
 // ---- narrow ops ----
 
+static int value_key(const dc_program *p, dc_ref r) {
+    return node(p, r)->base;
+}
+
+static int grad_key(const dc_program *p, dc_ref r) {
+    return p->g->count + node(p, r)->base;
+}
+
+static void push_unit(dc_program *p, unit::kind what, dc_ref r) {
+    unit u = {};
+    u.what = what;
+    u.node = r;
+    if (what == unit::GROUP) {
+        u.reads = p->groups[(size_t)r].reads;
+        u.writes = p->groups[(size_t)r].writes;
+    } else if (what == unit::ZERO) {
+        u.writes.push_back(grad_key(p, r));
+    } else {
+        const dc_node *n = node(p, r);
+        for (int i = 0; i < n->in_count; i++) {
+            u.reads.push_back(value_key(p, n->in[i]));
+            bool weight = n->op == DC_OP_linear && i == 1, back = what != unit::LAYER;
+            if (back && wants(p, n, i) && weight == (what == unit::WEIGHTS)) u.writes.push_back(grad_key(p, n->in[i]));
+        }
+        if (what == unit::LAYER) u.writes.push_back(r);
+        if (what != unit::LAYER) u.reads.push_back(grad_key(p, r));
+        if (what != unit::LAYER && (n->op != DC_OP_linear || what == unit::WEIGHTS)) u.writes.push_back(2 * p->g->count + r);
+    }
+    p->units.push_back(u);
+}
+
 static void flush(dc_program *p) {
     if (p->groups.empty() || p->groups.back().list.empty()) return;
-    p->units.push_back(unit{unit::GROUP, (dc_ref)p->groups.size() - 1});
+    push_unit(p, unit::GROUP, (dc_ref)p->groups.size() - 1);
     p->groups.push_back(group());
     std::fill(p->pending_value.begin(), p->pending_value.end(), 0);
     std::fill(p->pending_grad.begin(), p->pending_grad.end(), 0);
@@ -399,6 +433,8 @@ static void narrow_fwd(dc_program *p, dc_ref r) {
     out.cols = x->cols;
     if (n->op == DC_OP_log_likelihood) out.count = x->rows;
     push_narrow(p, out, reads_pending(p, n));
+    for (int i = 0; i < n->in_count; i++) p->groups.back().reads.push_back(value_key(p, n->in[i]));
+    p->groups.back().writes.push_back(r);
     p->pending_value[r] = 1;
 }
 
@@ -411,6 +447,7 @@ static void narrow_zero(dc_program *p, dc_ref owner) {
     out.count = (int64_t)t.e * t.rows * t.cols;
     out.y = (float *)t.p;
     push_narrow(p, out, false);
+    p->groups.back().writes.push_back(grad_key(p, owner));
     p->pending_grad[owner] = 1;
 }
 
@@ -439,6 +476,10 @@ static void narrow_bwd(dc_program *p, dc_ref r) {
         dc_ref base = node(p, n->in[i])->base;
         bool waits = reads_pending(p, n) || p->pending_grad[r] || p->pending_grad[base];
         push_narrow(p, out, waits);
+        group *g = &p->groups.back();
+        for (int k = 0; k < n->in_count; k++) g->reads.push_back(value_key(p, n->in[k]));
+        g->reads.push_back(grad_key(p, r));
+        g->writes.push_back(grad_key(p, n->in[i]));
         p->pending_grad[base] = 1;
     }
 }
@@ -454,7 +495,7 @@ static void order_forward(dc_program *p) {
             continue;
         }
         if (reads_pending(p, n)) flush(p);
-        p->units.push_back(unit{unit::LAYER, r});
+        push_unit(p, unit::LAYER, r);
     }
 }
 
@@ -471,7 +512,7 @@ static void order_zeros(dc_program *p, dc_ref r) {
         if (dc_is_narrow(n->op) && !p->half[base])
             narrow_zero(p, base);
         else
-            p->units.push_back(unit{unit::ZERO, base});
+            push_unit(p, unit::ZERO, base);
     }
 }
 
@@ -499,9 +540,73 @@ static void order_backward(dc_program *p) {
         order_zeros(p, r);
         if (dc_is_narrow(n->op))
             narrow_bwd(p, r);
-        else
-            p->units.push_back(unit{unit::GRADIENT, r});
+        else {
+            if (n->op != DC_OP_linear || wants(p, n, 0)) push_unit(p, unit::GRADIENT, r);
+            if (n->op == DC_OP_linear && wants(p, n, 1)) push_unit(p, unit::WEIGHTS, r);
+        }
     }
+}
+
+// ---- lanes: what does not wait for each other runs side by side ----
+
+static void add_once(std::vector<int> *list, int u) {
+    for (int v : *list)
+        if (v == u) return;
+    list->push_back(u);
+}
+
+// Units that unit u must wait for: who wrote what it reads, and who wrote or read what it writes.
+static void depend(dc_program *p, std::vector<std::vector<int>> *needs) {
+    std::vector<int> writer((size_t)p->g->count * 3, -1);
+    std::vector<std::vector<int>> readers((size_t)p->g->count * 3);
+    for (int u = 0; u < (int)p->units.size(); u++) {
+        std::vector<int> *need = &(*needs)[(size_t)u];
+        for (int key : p->units[(size_t)u].reads)
+            if (writer[(size_t)key] >= 0) add_once(need, writer[(size_t)key]);
+        for (int key : p->units[(size_t)u].writes) {
+            if (writer[(size_t)key] >= 0) add_once(need, writer[(size_t)key]);
+            for (int r : readers[(size_t)key])
+                if (r != u) add_once(need, r);
+        }
+        for (int key : p->units[(size_t)u].reads) readers[(size_t)key].push_back(u);
+        for (int key : p->units[(size_t)u].writes) {
+            writer[(size_t)key] = u;
+            readers[(size_t)key].clear();
+        }
+    }
+}
+
+// A unit follows the latest of those it waits for, if that one is the last of its lane; else it takes
+// the lane that has been idle for longest.
+static void choose_lanes(dc_program *p) {
+    std::vector<std::vector<int>> needs(p->units.size());
+    depend(p, &needs);
+    int last[LANES];
+    for (int l = 0; l < LANES; l++) last[l] = -1;
+    for (int u = 0; u < (int)p->units.size(); u++) {
+        int lane = -1, latest = -1;
+        for (int v : needs[(size_t)u])
+            if (last[p->units[(size_t)v].lane] == v && v > latest) {
+                latest = v;
+                lane = p->units[(size_t)v].lane;
+            }
+        for (int l = 0; lane < 0 && l < LANES; l++)
+            if (last[l] == -1) lane = l;
+        if (lane < 0) {
+            lane = 0;
+            for (int l = 1; l < LANES; l++)
+                if (last[l] < last[lane]) lane = l;
+        }
+        p->units[(size_t)u].lane = lane;
+        last[lane] = u;
+        for (int v : needs[(size_t)u])
+            if (p->units[(size_t)v].lane != lane) {
+                p->units[(size_t)u].waits.push_back(v);
+                p->units[(size_t)v].awaited = true;
+            }
+    }
+    for (int l = 0; l < LANES; l++)
+        if (last[l] >= 0) p->units[(size_t)last[l]].awaited = true; // by what comes after all
 }
 
 // ---- building ----
@@ -556,6 +661,10 @@ static dc_status build(dc_program *p) {
     order_forward(p);
     order_backward(p);
     flush(p);
+    choose_lanes(p);
+    CU(cudaEventCreateWithFlags(&p->begin, cudaEventDisableTiming));
+    for (unit &u : p->units)
+        if (u.awaited) CU(cudaEventCreateWithFlags(&u.done, cudaEventDisableTiming));
     return upload_lists(p);
 }
 
@@ -576,6 +685,10 @@ extern "C" dc_status dc_program_new(dc_program **out, dc_cuda *cuda, const dc_pr
 }
 
 extern "C" void dc_program_free(dc_program *p) {
+    if (!p) return;
+    if (p->begin) cudaEventDestroy(p->begin);
+    for (unit &u : p->units)
+        if (u.done) cudaEventDestroy(u.done);
     delete p;
 }
 
@@ -617,6 +730,8 @@ static dc_status start(dc_program *p, const unit *u) {
         return forward(p, u->node);
     case unit::GRADIENT:
         return backward(p, u->node);
+    case unit::WEIGHTS:
+        return linear_dw(p, u->node);
     case unit::ZERO: {
         tensor t = grad_of(p, u->node);
         CU(cudaMemsetAsync(t.p, 0, (size_t)t.e * t.rows * t.ld * (t.half ? 2 : 4), p->cuda->stream));
@@ -630,8 +745,37 @@ static dc_status start(dc_program *p, const unit *u) {
     return DC_OK;
 }
 
+// Start a unit on its lane.
+static dc_status start_on_lane(dc_program *p, const unit *u, bool *used) {
+    cudaStream_t stream = p->cuda->lanes[u->lane];
+    if (u->lane && !used[u->lane]) CU(cudaStreamWaitEvent(stream, p->begin));
+    used[u->lane] = true;
+    for (int v : u->waits) CU(cudaStreamWaitEvent(stream, p->units[(size_t)v].done));
+    p->cuda->stream = stream;
+    p->cuda->workspace = p->cuda->workspaces[u->lane];
+    DC_TRY(start(p, u));
+    if (u->awaited) CU(cudaEventRecord(u->done, stream));
+    return DC_OK;
+}
+
+static dc_status start_all(dc_program *p) {
+    bool used[LANES] = {false};
+    int last[LANES];
+    CU(cudaEventRecord(p->begin, p->cuda->lanes[0]));
+    for (int u = 0; u < (int)p->units.size(); u++) {
+        DC_TRY(start_on_lane(p, &p->units[(size_t)u], used));
+        last[p->units[(size_t)u].lane] = u;
+    }
+    for (int l = 1; l < LANES; l++)
+        if (used[l]) CU(cudaStreamWaitEvent(p->cuda->lanes[0], p->units[(size_t)last[l]].done));
+    return DC_OK;
+}
+
 extern "C" dc_status dc_program_gradients(dc_program *p) {
-    for (const unit &u : p->units) DC_TRY(start(p, &u));
+    dc_status status = start_all(p);
+    p->cuda->stream = p->cuda->lanes[0];
+    p->cuda->workspace = p->cuda->workspaces[0];
+    DC_TRY(status);
     return dc_column_sums(p->cuda, &p->job);
 }
 
