@@ -14,6 +14,7 @@ typedef struct config {
     int split, order, targets, grounding;
     bool recursion, propagation, clip;
     double kappa_dc, kappa_prop;
+    dc_goals goals;
     dc_policy policy;
 } config;
 
@@ -43,6 +44,7 @@ static const dc_option options[] = {
      "split=max: candidates a segment"},
     {"rebuild_every", DC_INT, offsetof(config, rebuild_every), "5000", 1, 1e9, NULL,
      "split=max: steps after which all trees are built anew"},
+    DC_GOAL_OPTIONS(config),
     DC_POLICY_OPTIONS(config),
     {0},
 };
@@ -72,6 +74,7 @@ static dc_status build(dc_agent *agent, const void *ctx) {
     b.rows.grounding = c->grounding == AUTO ? lone : c->grounding == ON;
     b.kappa_dc = c->kappa_dc > 0 ? c->kappa_dc : c->propagation ? 0.5 : 0.7;
     b.kappa_prop = c->kappa_prop;
+    b.goals = c->goals;
     b.known = c->propagation && !value ? b.rows.n : 1;
     b.clip = c->clip;
     b.candidates = (int)c->candidates;

@@ -6,12 +6,14 @@
 typedef struct config {
     int64_t n;
     double kappa_prop;
+    dc_goals goals;
     dc_policy policy;
 } config;
 
 static const dc_option options[] = {
     DC_N_OPTION(config),
     DC_KAPPA_PROP_OPTION(config),
+    DC_GOAL_OPTIONS(config),
     DC_POLICY_OPTIONS(config),
     {0},
 };
@@ -21,6 +23,7 @@ static dc_status build(dc_agent *agent, const void *ctx) {
     dc_backup b = {
         .rows = {.segments = DC_SEG_NONE, .propagation = true, .n = dc_backup_n(agent, c->n)},
         .kappa_prop = c->kappa_prop,
+        .goals = c->goals,
         .known = dc_backup_n(agent, c->n)};
     return dc_backup_build(agent, &b, &c->policy);
 }

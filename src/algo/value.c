@@ -145,10 +145,10 @@ dc_status dc_value_build(dc_agent *a, const dc_backup *b, const dc_policy *polic
     spec.batch = a->options.batch;
     spec.gamma = a->options.gamma;
     spec.pair_law = DC_LAW_GEOMETRIC;
-    spec.goal_law = DC_LAW_GEOMETRIC;
-    spec.goal_current = 0.2;
-    spec.goal_future = 0.5;
-    spec.goal_random = 0.3;
+    spec.goal_law = (dc_law)b->goals.law;
+    spec.goal_current = b->goals.current;
+    spec.goal_future = b->goals.future;
+    spec.goal_random = b->goals.random;
     spec.actor = policy->kind != DC_POLICY_NONE;
     spec.actor_random = policy->actor_random;
     spec.actor_law = (dc_law)policy->actor_law;
