@@ -75,7 +75,8 @@ void dc_agent_fini(dc_agent *agent);
 void dc_agent_run(dc_agent *agent);
 // Sample and run for the given step: leaves gradients in the slab.
 dc_status dc_agent_gradients(dc_agent *agent, uint64_t step);
-// Distances d(s, g) of count pairs of data rows, by the live weights.
+// Distances d(s, g) of count pairs of data rows, by the live weights; in the value form log_gamma
+// Q(s, a, g) of the action taken at s, the mean of the ensemble.
 void dc_agent_distances(dc_agent *agent, int64_t count, const int64_t *s, const int64_t *g,
                         float *d);
 

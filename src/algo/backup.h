@@ -131,6 +131,8 @@ typedef struct dc_policy {
 
 // Build the whole agent in the form that its options name.
 dc_status dc_backup_build(dc_agent *agent, const dc_backup *backup, const dc_policy *policy);
+// split=max: the dc_split_fn that asks the critic; ctx is the agent.
+dc_status dc_choose_split(void *ctx, int64_t count, const int64_t *i, const int64_t *j, int64_t *k);
 // The distance form: losses by squared error on undiscounted steps.
 dc_status dc_distance_build(dc_agent *agent, const dc_backup *backup);
 // The value form: Q(s, a, g) = gamma^steps by cross-entropy, with policy extraction.

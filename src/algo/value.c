@@ -135,6 +135,8 @@ static dc_status check(const dc_agent *a) {
 dc_status dc_value_build(dc_agent *a, const dc_backup *b, const dc_policy *policy) {
     DC_TRY(check(a));
     declare(a, policy);
+    a->known = b->known;
+    a->candidates = b->candidates;
     dc_backup_nodes nodes;
     dc_backup_rows(a, b, &nodes);
     dc_ref loss = losses(a, b, &nodes, policy);
@@ -149,6 +151,8 @@ dc_status dc_value_build(dc_agent *a, const dc_backup *b, const dc_policy *polic
     spec.goal_current = b->goals.current;
     spec.goal_future = b->goals.future;
     spec.goal_random = b->goals.random;
+    spec.choose = dc_choose_split;
+    spec.choose_ctx = a;
     spec.actor = policy->kind != DC_POLICY_NONE;
     spec.actor_random = policy->actor_random;
     spec.actor_law = (dc_law)policy->actor_law;
@@ -157,8 +161,5 @@ dc_status dc_value_build(dc_agent *a, const dc_backup *b, const dc_policy *polic
 
 dc_status dc_backup_build(dc_agent *agent, const dc_backup *backup, const dc_policy *policy) {
     if (agent->options.form == DC_FORM_DISTANCE) return dc_distance_build(agent, backup);
-    if (backup->rows.split == DC_SPLIT_MAX && backup->rows.segments == DC_SEG_TREE)
-        return dc_fail(DC_UNSUPPORTED, "use split=midpoint or split=random",
-                       "split=max is there for the distance form only");
     return dc_value_build(agent, backup, policy);
 }
