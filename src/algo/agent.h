@@ -23,6 +23,7 @@ typedef struct dc_agent_options { // what every method shares
     uint64_t seed;
     int batch;
     dc_int_list hidden;
+    int64_t steps;  // updates to come in all; a curriculum spreads its stages over them
     double longest; // states of the longest trajectory; 0: as the data has it
 } dc_agent_options;
 

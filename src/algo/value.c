@@ -1,7 +1,8 @@
 // The value form: an ensemble Q(s, a, g), one logit a member, sigmoid(logit) = gamma^steps, by
 // cross-entropy.
 //
-//   segment       Q(i, j) -> sg Q(i, k) Qbar(k, j), a child of one step being gamma
+//   segment       Q(i, j) -> sg Q(i, k) Qbar(k, j), a child of one step being gamma; lambda weighs
+//                 a pair by (1 + log_gamma Q(i, j))^-lambda
 //   propagation   Q(s, g) -> gamma^(g - s) where that is at most n, else gamma^n' Qbar(s_n', g)
 //   grounding     Q(i, i + 1) -> gamma
 //   oracle        Q'(s, a, rep(g)) -> sg Q(s, a, g): a second ensemble that sees the goal as the
@@ -11,6 +12,8 @@
 // Targets are per member: no min, no mean. Comes from a method's dc_backup; goes to train/ as loss
 // and metrics.
 #include "algo/backup.h"
+
+#include <math.h>
 
 static dc_ref discounted(dc_agent *a, dc_ref steps) {
     return dc_power(&a->graph, steps, a->options.gamma);
@@ -22,11 +25,19 @@ static dc_ref child(dc_agent *a, const dc_backup *b, dc_ref steps, dc_ref logit)
                      b->known);
 }
 
+// (1 + log_gamma Q)^-lambda, or -1 where all pairs weigh alike.
+static dc_ref nearness(dc_agent *a, const dc_backup *b, dc_ref logit) {
+    dc_graph *g = &a->graph;
+    if (b->lambda <= 0) return -1;
+    dc_ref nats = dc_softplus(g, dc_affine(g, dc_stop(g, logit), -1, 0)); // -log Q
+    return dc_decay(g, dc_affine(g, nats, -1 / log(a->options.gamma), 0), b->lambda);
+}
+
 static dc_ref segment_loss(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n) {
     dc_ref target =
         dc_mul(&a->graph, child(a, b, n->left, n->first), child(a, b, n->right, n->second));
-    return dc_bce(&a->graph, "loss_dc", n->parent, target, b->kappa_dc,
-                  2); // 0.5 is plain cross-entropy
+    return dc_bce_weighted(&a->graph, "loss_dc", n->parent, target, nearness(a, b, n->parent),
+                           b->kappa_dc, 2); // 0.5 is plain cross-entropy
 }
 
 static dc_ref propagation_loss(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n) {

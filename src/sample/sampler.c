@@ -187,8 +187,18 @@ static dc_status fill_trees(dc_sampler *sampler, uint64_t step) {
                          sampler->stream[DC_K], sampler->stream[DC_J]);
 }
 
+// A pair of the stage that `step` belongs to.
+static dc_pair draw_staged(const dc_sampler *sampler, uint64_t step, dc_u32x4 words) {
+    int64_t each = sampler->spec.stage_length, last = (sampler->set.longest - 2) / each;
+    uint64_t turn = sampler->spec.stage_total / (uint64_t)(last + 1);
+    uint64_t stage = step / (turn ? turn : 1);
+    int64_t s = stage < (uint64_t)last ? (int64_t)stage : last;
+    return dc_draw_length(&sampler->set, words, s * each + 1, (s + 1) * each);
+}
+
 static dc_pair draw_iid_pair(const dc_sampler *sampler, uint64_t step, uint32_t row) {
     dc_u32x4 words = dc_philox(sampler->spec.seed, DC_STREAM_PAIR, step, row);
+    if (sampler->spec.stage_length > 0) return draw_staged(sampler, step, words);
     if (sampler->spec.pair_law == DC_LAW_UNIFORM) return dc_draw_pair(&sampler->set, words);
     dc_place place = dc_draw_start(&sampler->set, words, 0);
     int64_t j = dc_draw_future(&sampler->pairs, place, words.v[2], words.v[3]);

@@ -51,15 +51,18 @@ def bce(logit, t):
 def losses(live, target, b, o):
     sg, cat = jax.lax.stop_gradient, lambda *x: jnp.concatenate(x, -1)
     q = lambda p, s, g, a: apply(p, cat(b["obs_" + s], b["obs_" + g], b["act_" + a]))[..., 0]
-    value = lambda steps, logit: jnp.where(steps <= 1, GAMMA**steps, jax.nn.sigmoid(logit))
+    known = jnp.inf if o["agent"] == "mc" else 1
+    value = lambda steps, logit: jnp.where(steps <= known, GAMMA**steps, jax.nn.sigmoid(logit))
     source = {"online": live["critic"], "ema": target["critic"]}
     first, second = (source[s] for s in o["targets"].split("*"))
     out = {}
-    parent = q(live["critic"], "i", "j", "i")
-    t = sg(value(b["left"], q(first, "i", "k", "i")) * value(b["right"], q(second, "k", "j", "k")))
-    side = jnp.where(t >= sg(jax.nn.sigmoid(parent)), o["kappa_dc"], 1 - o["kappa_dc"])
-    out["loss_dc"] = (2 * side * bce(parent, t)).mean()
-    rows = ("i", "j", parent)
+    if o["segments"]:
+        parent = q(live["critic"], "i", "j", "i")
+        t = sg(value(b["left"], q(first, "i", "k", "i")) * value(b["right"], q(second, "k", "j", "k")))
+        side = jnp.where(t >= sg(jax.nn.sigmoid(parent)), o["kappa_dc"], 1 - o["kappa_dc"])
+        weight = (1 + jnp.log(sg(jax.nn.sigmoid(parent))) / jnp.log(GAMMA)) ** -o["lambda"]
+        out["loss_dc"] = (2 * weight * side * bce(parent, t)).mean()
+        rows = ("i", "j", parent)
     if o["propagation"]:
         prop = q(live["critic"], "p", "g", "p")
         far = GAMMA ** b["nsteps"] * jax.nn.sigmoid(q(target["critic"], "n", "g", "n"))
@@ -67,6 +70,8 @@ def losses(live, target, b, o):
         side = jnp.where(t >= sg(jax.nn.sigmoid(prop)), o["kappa_prop"], 1 - o["kappa_prop"])
         out["loss_prop"] = (side * bce(prop, t)).mean()
         rows = ("p", "g", prop)
+    if o["grounding"]:
+        out["loss_ground"] = bce(q(live["critic"], "a", "a1", "a"), GAMMA).mean()
     judge, rep = live["critic"], lambda g: b["obs_" + g]
     if o["rep"]:
         rep = lambda g: b["obs_" + g][:, o["rep"][0]:sum(o["rep"])]
@@ -82,8 +87,8 @@ def losses(live, target, b, o):
 
 
 def random_batch(rows, width, act):
-    b = {f"obs_{s}": rng.normal(size=(rows, width)) for s in ("i", "k", "j", "p", "n", "g", "s", "ag")}
-    b |= {f"act_{s}": rng.uniform(-1, 1, size=(rows, act)) for s in ("i", "k", "p", "n", "s")}
+    b = {f"obs_{s}": rng.normal(size=(rows, width)) for s in ("i", "k", "j", "p", "n", "g", "a", "a1", "s", "ag")}
+    b |= {f"act_{s}": rng.uniform(-1, 1, size=(rows, act)) for s in ("i", "k", "p", "n", "a", "s")}
     b["left"], b["right"] = rng.integers(0, 4, rows), rng.integers(1, 4, rows)
     b["nsteps"], b["off"] = rng.integers(1, 9, rows), rng.integers(-1, 12, rows)
     return {k: v.astype(np.float32) for k, v in b.items()}
@@ -111,13 +116,19 @@ def program(weights, batch, o):
         w, b, g = (os.path.join(folder, n) for n in ("w.safetensors", "b.npz", "g.safetensors"))
         save_file(weights, w)
         np.savez(b, **batch)
-        sets = [f"form=value gamma={GAMMA} n={o['n']} alpha={o['alpha']} targets={o['targets']} kappa_dc={o['kappa_dc']}",
-                f"kappa_prop={o['kappa_prop']} propagation={'on' if o['propagation'] else 'off'}",
-                "rep={},{}".format(*o["rep"]) if o["rep"] else ""]
-        command = [DCRL, "grad", "--agent", "dcrl", "--weights", w, "--batch", b, "--out", g, "--updates", str(UPDATES)]
+        sets = [f"form=value gamma={GAMMA} alpha={o['alpha']}", "rep={},{}".format(*o["rep"]) if o["rep"] else ""]
+        sets += [f"{key}={o[key]}" for key in KEYS[o["agent"]]] + [o["sets"]]
+        command = [DCRL, "grad", "--agent", o["agent"], "--weights", w, "--batch", b, "--out", g, "--updates", str(UPDATES)]
         done = subprocess.run(command + [x for s in " ".join(sets).split() for x in ("--set", s)], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return load_file(g)
+
+
+# Options that the program is told; the others of a case say what its method is.
+KEYS = {"dcrl": ["n", "targets", "kappa_dc", "kappa_prop"], "curriculum": ["n", "targets", "kappa_dc", "kappa_prop"], "trl": ["lambda"],
+        "trl-n": ["n", "lambda", "kappa_prop"], "td-n": ["n", "kappa_prop"], "td": ["kappa_prop"], "mc": []}
+# What a method is, for the oracle.
+TRL = {"targets": "ema*ema", "kappa_dc": 0.7}
 
 
 def off(x, y):
@@ -125,8 +136,16 @@ def off(x, y):
     return np.linalg.norm(x - y) / (np.linalg.norm(y) + 1e-30)
 
 
+def grad_off(got, grads, net):
+    """Worst tensor of a network; one that cancels to nothing is measured against a hundredth of the whole gradient."""
+    mine = {k: np.asarray(v) for k, v in named({net: grads[net]}).items()}
+    whole = np.sqrt(sum(np.sum(v**2) for v in mine.values()))
+    return max(np.linalg.norm(got[k] - v) / max(np.linalg.norm(v), 0.01 * whole) for k, v in mine.items())
+
+
 def check(rows, width, act, hidden, **change):
-    o = {"n": 5, "alpha": 0.3, "targets": "online*ema", "kappa_dc": 0.5, "kappa_prop": 0.7, "propagation": True, "rep": None} | change
+    o = {"agent": "dcrl", "sets": "", "segments": True, "propagation": True, "grounding": False, "lambda": 0} | change
+    o = {"n": 5, "alpha": 0.3, "targets": "online*ema", "kappa_dc": 0.5, "kappa_prop": 0.7, "rep": None} | o
     rep = o["rep"][1] if o["rep"] else width
     live = {"critic": network((2 * width + act, *hidden, 1), 2), "actor": network((width + rep, *hidden, act), 1)}
     if o["rep"]:
@@ -138,7 +157,7 @@ def check(rows, width, act, hidden, **change):
     b = {k: jnp.asarray(v, jnp.float64) for k, v in batch.items()}
     (_, parts), grads = jax.value_and_grad(losses, has_aux=True)(live, target, b, o)
     size = lambda v: abs(float(v)) + 0.1  # a mean that cancels to nothing is not measured against nothing
-    worst = {"loss": max(abs(float(got[k]) - float(v)) / size(v) for k, v in parts.items()), "grad": max(off(got[k], v) for k, v in named(grads).items())}
+    worst = {"loss": max(abs(float(got[k]) - float(v)) / size(v) for k, v in parts.items()), "grad": max(grad_off(got, grads, net) for net in grads)}
     after, after_target = train(live, target, b, o)
     change = lambda new, old, name: off(np.asarray(got[name], np.float64) - old, new - old)
     old, new = named(live), named(after)
@@ -154,7 +173,19 @@ print(f"DCRL_SEED={SEED} repeats this run")
 check(64, 6, 3, (32, 48), rep=(0, 2))
 check(300, 5, 2, (64, 64, 64), rep=(1, 3), alpha=2.0, n=8)
 check(7, 4, 1, (16,), kappa_prop=0.9)
-check(128, 6, 2, (32, 32), propagation=False, kappa_dc=0.7, rep=(0, 2))
+check(128, 6, 2, (32, 32), propagation=False, kappa_dc=0.7, rep=(0, 2), sets="propagation=off kappa_dc=0")
 for sources in ("ema*ema", "online*online", "ema*online"):
     check(64, 4, 2, (24, 24), targets=sources)
-print("7 passed, 0 failed")
+# Every variant that changes the loss, and each method of the same structure.
+check(64, 4, 2, (24, 24), kappa_dc=0.6, sets="order=down split=random slots=7")
+check(64, 5, 2, (24, 32), grounding=True, sets="recursion=off", rep=(0, 2))
+check(64, 4, 1, (24,), grounding=True, sets="recursion=off propagation=off", propagation=False, kappa_dc=0.7)
+check(64, 4, 2, (24, 24), sets="split=max rebuild_every=3 goal_law=uniform goal_current=0 goal_future=0.4 goal_random=0.6")
+check(64, 4, 2, (24, 24), agent="curriculum", sets="delta=1", rep=(1, 2))
+for weight in (0, 0.5, 2):
+    check(64, 5, 2, (24, 32), agent="trl", propagation=False, rep=(0, 2) if weight else None, **TRL, **{"lambda": weight})
+check(64, 4, 2, (24, 24), agent="trl-n", **TRL | {"kappa_dc": 0.9}, sets="kappa=0.9", **{"lambda": 0.7}, n=3)
+check(64, 4, 2, (24, 24), agent="td-n", segments=False, n=7, kappa_prop=0.6, rep=(0, 3))
+check(64, 4, 2, (24, 24), agent="td", segments=False, n=1)
+check(64, 4, 2, (24, 24), agent="mc", propagation=False, rep=(0, 2))
+print("19 passed, 0 failed")
