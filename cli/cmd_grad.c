@@ -14,17 +14,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] = "usage: dcrl grad --agent AGENT --weights W.safetensors --batch B.npz "
-                            "--out G.safetensors [--updates N] [--set key=value]...\n"
-                            "       dcrl grad --agent AGENT --describe [--set key=value]...\n"
-                            "\n"
-                            "Evaluates the loss on the batch and writes the gradient of every "
-                            "weight under the weight's own name, and the\n"
-                            "losses as scalars. With --updates N it then trains N steps on this "
-                            "batch and writes after/NAME and\n"
-                            "after/target_NAME too. --describe lists the arrays of the batch.\n"
-                            "\n"
-                            "example: dcrl grad --agent dcrl --describe --set n=16\n";
+static const char usage[] =
+    "usage: dcrl grad --agent AGENT --weights W.safetensors --batch B.npz "
+    "--out G.safetensors [--updates N] [--set key=value]...\n"
+    "       dcrl grad --agent AGENT --describe [--set key=value]...\n"
+    "\n"
+    "Evaluates the loss on the batch and writes the gradient of every "
+    "weight under the weight's own name, and the\n"
+    "losses as scalars. With --updates N it then trains N steps on this "
+    "batch and writes after/NAME and\n"
+    "after/target_NAME too, and path/LOSS: the losses before each update and "
+    "after the last (N + 1).\n"
+    "--describe lists the arrays of the batch.\n"
+    "\n"
+    "example: dcrl grad --agent dcrl --describe --set n=16\n";
 
 typedef struct flags {
     char agent[DC_TEXT_MAX], weights[DC_TEXT_MAX], batch[DC_TEXT_MAX], out[DC_TEXT_MAX];
@@ -67,6 +70,21 @@ static const struct {
                 false},
 };
 
+// Random numbers of a step: they are given too.
+static const struct {
+    const char *name, *shape, *meaning;
+    int ndim;
+} draws[DC_DRAWS] = {
+    [DC_DRAW_NOISE] = {"noise", "(batch, actions)", "where a flow policy's path starts", 2},
+    [DC_DRAW_TIME] = {"time", "(batch)", "time on that path, 0 to 1", 1},
+};
+
+static bool uses_draw(const dc_agent *agent, int draw) {
+    for (int i = 0; i < agent->feeds.feed_count; i++)
+        if (draw != DC_DRAW_NONE && (int)agent->feeds.feeds[i].draw == draw) return true;
+    return false;
+}
+
 // A batch read from a file: a data set whose row s * size + r is row r of stream s. Actions, where
 // the method has them, stand beside the observations: act_i beside obs_i.
 typedef struct batch {
@@ -74,6 +92,7 @@ typedef struct batch {
     double longest;
     dc_dataset data;
     int64_t *counts[DC_STREAMS]; // (size), count streams only
+    float *draws[DC_DRAWS];      // (size) or (size, act_width), those that the method uses
 } batch;
 
 static dc_status read_doubles(const dc_npz *npz, const char *name, int ndim, dc_npy *npy,
@@ -211,6 +230,30 @@ static dc_status fix_streams(dc_agent *agent, const batch *b, const dc_npz *npz)
     return DC_OK;
 }
 
+static dc_status read_draw(const dc_npz *npz, batch *b, int d) {
+    dc_npy npy;
+    double *values;
+    DC_TRY(read_doubles(npz, draws[d].name, draws[d].ndim, &npy, &values));
+    bool fits = npy.shape[0] == b->size && (draws[d].ndim == 1 || npy.shape[1] == b->act_width);
+    b->draws[d] = fits ? malloc((size_t)npy.count * sizeof(float)) : NULL;
+    for (int64_t i = 0; b->draws[d] && i < (int64_t)npy.count; i++)
+        b->draws[d][i] = (float)values[i];
+    free(values);
+    if (!fits)
+        return dc_fail(DC_BAD_INPUT, NULL, "%s: array %s does not fit the batch", npz->path,
+                       draws[d].name);
+    return b->draws[d] ? DC_OK : dc_fail(DC_NO_MEMORY, NULL, "no memory for the batch");
+}
+
+static dc_status give_draws(dc_agent *agent, batch *b, const dc_npz *npz) {
+    for (int d = 0; d < DC_DRAWS; d++) {
+        if (!uses_draw(agent, d)) continue;
+        DC_TRY(read_draw(npz, b, d));
+        agent->feeds.given[d] = b->draws[d];
+    }
+    return DC_OK;
+}
+
 // Hidden widths, as the weights have them.
 static dc_status read_hidden(const dc_st_file *file, const char *path, dc_int_list *hidden) {
     hidden->count = 0;
@@ -253,6 +296,7 @@ typedef struct output {
     float *losses;
     size_t count;
     dc_real *grad; // a copy: updates overwrite the slab
+    float *path;   // (metrics, updates + 1) losses on the way
 } output;
 
 static void put_slab(output *o, const dc_params *params, const dc_real *slab, const char *prefix,
@@ -275,6 +319,32 @@ static void put_losses(output *o, const dc_agent *agent) {
     }
 }
 
+static void put_path(output *o, const dc_agent *agent, int64_t updates) {
+    for (int m = 0; m < agent->metric_count; m++) {
+        snprintf(o->names[o->count], DC_WEIGHT_NAME, "path/%s", agent->metrics[m].name);
+        o->tensors[o->count] = (dc_st_tensor){o->names[o->count],
+                                              DC_ST_F32,
+                                              1,
+                                              {updates + 1},
+                                              o->path + m * (updates + 1),
+                                              (size_t)(updates + 1) * sizeof(float)};
+        o->count++;
+    }
+}
+
+// Train on the batch, which has been run once; the losses of every run are kept.
+static void train(dc_agent *agent, const dc_run *run, int64_t updates, float *path) {
+    for (int64_t u = 0; u <= updates; u++) {
+        if (u > 0) {
+            dc_adam adam = dc_agent_adam(agent, run->options.lr, run->options.tau, u - 1);
+            dc_backend_cpu.update(&agent->params.slabs, &adam, agent->pool);
+            dc_agent_run(agent);
+        }
+        for (int m = 0; m < agent->metric_count; m++)
+            path[m * (updates + 1) + u] = (float)*dc_value(&agent->exec, agent->metrics[m].node).p;
+    }
+}
+
 static void print_losses(const dc_agent *agent, const float *losses, bool json) {
     dc_text out;
     dc_text_init(&out);
@@ -290,11 +360,15 @@ static void print_losses(const dc_agent *agent, const float *losses, bool json) 
 
 static dc_status evaluate(dc_agent *agent, const dc_run *run, const flags *f, bool json) {
     const dc_slabs *slabs = &agent->params.slabs;
-    size_t most = (size_t)agent->params.count * 3 + DC_METRICS_MAX;
+    size_t most = (size_t)agent->params.count * 3 + 2 * DC_METRICS_MAX;
     float losses[DC_METRICS_MAX] = {0};
-    output o = {calloc(most, sizeof *o.tensors), calloc(most, sizeof *o.names), losses, 0,
-                malloc((size_t)slabs->size * sizeof(dc_real))};
-    dc_status status = o.tensors && o.names && o.grad
+    output o = {calloc(most, sizeof *o.tensors),
+                calloc(most, sizeof *o.names),
+                losses,
+                0,
+                malloc((size_t)slabs->size * sizeof(dc_real)),
+                calloc(DC_METRICS_MAX * ((size_t)f->updates + 1), sizeof(float))};
+    dc_status status = o.tensors && o.names && o.grad && o.path
                            ? DC_OK
                            : dc_fail(DC_NO_MEMORY, NULL, "no memory for the gradients");
     if (status == DC_OK) {
@@ -302,16 +376,14 @@ static dc_status evaluate(dc_agent *agent, const dc_run *run, const flags *f, bo
         memcpy(o.grad, slabs->grad, (size_t)slabs->size * sizeof(dc_real));
         put_losses(&o, agent);
         put_slab(&o, &agent->params, o.grad, "", slabs->size);
-        for (int64_t u = 1; u <= f->updates; u++) {
-            dc_adam adam = {run->options.lr, 0.9, 0.999, 1e-8, run->options.tau, u};
-            if (u > 1) dc_agent_run(agent);
-            dc_backend_cpu.update(slabs, &adam, agent->pool);
-        }
+        train(agent, run, f->updates, o.path);
         if (f->updates) put_slab(&o, &agent->params, slabs->live, "after/", slabs->size);
         if (f->updates) put_slab(&o, &agent->params, slabs->ema, "after/target_", slabs->ema_size);
+        if (f->updates) put_path(&o, agent, f->updates);
         status = dc_st_write(f->out, o.tensors, o.count, NULL, 0);
     }
     if (status == DC_OK) print_losses(agent, losses, json);
+    free(o.path);
     free(o.grad);
     free(o.names);
     free(o.tensors);
@@ -331,11 +403,14 @@ static dc_status with_files(dc_run *run, const flags *f, const dc_npz *npz,
     if (status == DC_OK)
         status = dc_agent_init(&agent, run->algo, run->config, &options, &b.data, NULL);
     if (status == DC_OK) status = fix_streams(&agent, &b, npz);
+    if (status == DC_OK) status = give_draws(&agent, &b, npz);
     if (status == DC_OK) status = read_weights(&agent, weights, f->weights);
     if (status == DC_OK) status = evaluate(&agent, run, f, json);
     dc_agent_fini(&agent);
     for (int s = 0; s < DC_STREAMS; s++)
         free(b.counts[s]);
+    for (int d = 0; d < DC_DRAWS; d++)
+        free(b.draws[d]);
     dc_dataset_fini(&b.data);
     return status;
 }
@@ -383,6 +458,14 @@ static void describe_stream(int s, bool value, bool json, bool first) {
         printf("act%-5s (batch, actions) action there\n", letter);
 }
 
+static void describe_draw(int d, bool json) {
+    if (json)
+        printf(", {\"name\": \"%s\", \"shape\": \"%s\", \"type\": \"number\", \"meaning\": \"%s\"}",
+               draws[d].name, draws[d].shape, draws[d].meaning);
+    else
+        printf("%-8s %-15s %s\n", draws[d].name, draws[d].shape, draws[d].meaning);
+}
+
 static dc_status describe(dc_run *run, bool json) {
     dc_dataset data = {0};
     dc_agent agent = {0};
@@ -399,6 +482,8 @@ static dc_status describe(dc_run *run, bool json) {
         describe_stream(s, options.form == DC_FORM_VALUE, json, first);
         first = false;
     }
+    for (int d = 0; status == DC_OK && d < DC_DRAWS; d++)
+        if (uses_draw(&agent, d)) describe_draw(d, json);
     if (status == DC_OK && json) puts("]}");
     if (status == DC_OK && !json && options.form == DC_FORM_DISTANCE)
         puts("longest  ()              states of the longest trajectory, where targets are clipped "

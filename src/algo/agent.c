@@ -67,6 +67,7 @@ static dc_status build_ask(dc_agent *a) {
 static dc_status build(dc_agent *a, const void *config) {
     DC_TRY(dc_graph_init(&a->graph));
     a->feeds.batch = a->options.batch;
+    a->feeds.seed = a->options.seed;
     if (!dc_dataset_column(a->data, "obs"))
         return dc_fail(DC_BAD_INPUT, NULL, "the data set has no observations");
     DC_TRY(a->algo->build(a, config)); // declares networks, describes the loss, makes the sampler
@@ -113,6 +114,15 @@ dc_status dc_agent_gradients(dc_agent *a, uint64_t step) {
     DC_TRY(dc_ahead_next(&a->ahead, &a->feeds, a->sampler, a->pool)); // of the next step
     dc_exec_run(&a->exec, &dc_backend_cpu);                           // forward + backward
     return DC_OK;
+}
+
+dc_adam dc_agent_adam(const dc_agent *a, double lr, double tau, int64_t done) {
+    dc_adam adam = {.lr = lr, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .tau = tau};
+    bool late = a->policy_after && done >= a->policy_after;
+    adam.step = done + 1 - (late ? a->policy_after : 0); // the policy's moments begin at zero
+    adam.first = late ? a->policy_first : 0;
+    adam.last = a->policy_after && !late ? a->policy_first : a->params.slabs.size;
+    return adam;
 }
 
 // Question number r: [s | g], and in the value form the action taken at s.

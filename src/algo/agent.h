@@ -52,8 +52,10 @@ typedef struct dc_agent {
     dc_graph ask_graph; // critic, forward only, DC_ASK_ROWS rows
     dc_exec ask;
     dc_ref ask_in, ask_out;
-    int known;      // distances of up to this many steps are given, not learned
-    int candidates; // split=max: candidates a segment
+    int64_t policy_first; // where the policy's weights begin in the slab; the critics' end there
+    int64_t policy_after; // updates of the critics alone, then the policy alone; 0: all together
+    int known;            // distances of up to this many steps are given, not learned
+    int candidates;       // split=max: candidates a segment
 } dc_agent;
 
 struct dc_algo {
@@ -76,6 +78,8 @@ void dc_agent_fini(dc_agent *agent);
 void dc_agent_run(dc_agent *agent);
 // Sample and run for the given step: leaves gradients in the slab.
 dc_status dc_agent_gradients(dc_agent *agent, uint64_t step);
+// The update that follows `done` others: which weights it trains, and Adam's constants for them.
+dc_adam dc_agent_adam(const dc_agent *agent, double lr, double tau, int64_t done);
 // Distances d(s, g) of count pairs of data rows, by the live weights; in the value form log_gamma
 // Q(s, a, g) of the action taken at s, the mean of the ensemble.
 void dc_agent_distances(dc_agent *agent, int64_t count, const int64_t *s, const int64_t *g,

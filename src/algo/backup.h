@@ -7,7 +7,7 @@
 #ifndef DC_BACKUP_H
 #define DC_BACKUP_H
 
-#include "algo/agent.h"
+#include "algo/policy.h"
 
 // Goals of the propagation loss in the value form: shares, and the law of those that lie ahead.
 typedef struct dc_goals {
@@ -94,40 +94,6 @@ void dc_backup_rows(dc_agent *agent, const dc_backup *backup, dc_backup_nodes *n
 static inline int dc_backup_n(const dc_agent *agent, int64_t n) {
     return n ? (int)n : agent->options.form == DC_FORM_VALUE ? 25 : 64;
 }
-
-// How a policy is extracted from a critic (value form).
-typedef enum dc_policy_kind { DC_POLICY_NONE, DC_POLICY_DDPGBC } dc_policy_kind;
-
-typedef struct dc_policy {
-    int kind;
-    double alpha;        // weight of behaviour cloning
-    double actor_random; // share of random goals
-    int actor_law;       // of goals ahead
-} dc_policy;
-
-#define DC_POLICY_OPTIONS(config)                                                                  \
-    {"policy",                                                                                     \
-     DC_CHOICE,                                                                                    \
-     offsetof(config, policy.kind),                                                                \
-     "ddpgbc",                                                                                     \
-     0,                                                                                            \
-     0,                                                                                            \
-     "none|ddpgbc",                                                                                \
-     "policy extraction, trained beside the critic (value form)"},                                 \
-        {"alpha", DC_REAL, offsetof(config, policy.alpha),       "0.3", 0,                         \
-         1e6,     NULL,    "ddpgbc: weight of behaviour cloning"},                                 \
-        {"actor_random",                                                                           \
-         DC_REAL,                                                                                  \
-         offsetof(config, policy.actor_random),                                                    \
-         "0",                                                                                      \
-         0,                                                                                        \
-         1,                                                                                        \
-         NULL,                                                                                     \
-         "policy: share of random goals, the others lie ahead"},                                   \
-    {                                                                                              \
-        "actor_law", DC_CHOICE, offsetof(config, policy.actor_law), "uniform", 0, 0,               \
-            "uniform|geometric", "policy: law of goals that lie ahead"                             \
-    }
 
 // Build the whole agent in the form that its options name.
 dc_status dc_backup_build(dc_agent *agent, const dc_backup *backup, const dc_policy *policy);

@@ -6,8 +6,9 @@
 //   propagation   Q(s, g) -> gamma^(g - s) where that is at most n, else gamma^n' Qbar(s_n', g)
 //   grounding     Q(i, i + 1) -> gamma
 //   oracle        Q'(s, a, rep(g)) -> sg Q(s, a, g): a second ensemble that sees the goal as the
-//   task gives it ddpgbc        the policy's mean maximises min Q', relative to mean |Q'|, beside
-//   alpha log pi(a | s, g)
+//                 task gives it
+//
+// The policy's loss is added (policy.h).
 //
 // Targets are per member: no min, no mean. Comes from a method's dc_backup; goes to train/ as loss
 // and metrics.
@@ -52,28 +53,10 @@ static dc_ref grounding_loss(dc_agent *a, const dc_backup_nodes *n) {
     return dc_bce(&a->graph, "loss_ground", n->ground, gamma, 0.5, 2);
 }
 
-// Columns of an observation that stand for the goal where the policy looks.
-static int rep_width(const dc_agent *a) {
-    return a->options.rep_size ? a->options.rep_size : dc_dataset_column(a->data, "obs")->width;
-}
-
-// An input [state | rep(goal) | action], the last only if `action` is a stream.
-static dc_ref rep_input(dc_agent *a, const char *name, dc_stream state, dc_stream goal,
-                        bool action) {
-    const dc_column *obs = dc_dataset_column(a->data, "obs"),
-                    *act = dc_dataset_column(a->data, "act");
-    int rep = rep_width(a), width = obs->width + rep;
-    dc_ref x = dc_input(&a->graph, name, a->options.batch, width + (action ? act->width : 0));
-    dc_agent_feed(a, (dc_feed){x, 0, 0, obs, state, NULL, 0, 0});
-    dc_agent_feed(a, (dc_feed){x, 0, obs->width, obs, goal, NULL, a->options.rep_first, rep});
-    if (action) dc_agent_feed(a, (dc_feed){x, 0, width, act, state, NULL, 0, 0});
-    return x;
-}
-
 // Distil on the rows of the propagation loss, which cover goals everywhere, else on segments.
 static dc_ref oracle_loss(dc_agent *a, const dc_backup_nodes *n) {
     bool prop = n->prop >= 0;
-    dc_ref x = rep_input(a, "oracle", prop ? DC_P : DC_I, prop ? DC_G : DC_J, true);
+    dc_ref x = dc_rep_action_input(a, "oracle", prop ? DC_P : DC_I, prop ? DC_G : DC_J);
     dc_ref logit = dc_mlp_apply(&a->graph, &a->oracle, x, DC_LIVE);
     dc_ref target = dc_sigmoid(&a->graph, dc_stop(&a->graph, prop ? n->prop : n->parent));
     return dc_bce(&a->graph, "loss_oracle", logit, target, 0.5, 2);
@@ -84,27 +67,6 @@ static dc_ref sum(dc_agent *a, dc_ref total, const char *name, dc_ref part) {
     return total < 0 ? part : dc_add(&a->graph, total, part);
 }
 
-static dc_ref policy_loss(dc_agent *a, const dc_policy *policy, dc_ref total) {
-    dc_graph *g = &a->graph;
-    const dc_column *obs = dc_dataset_column(a->data, "obs"),
-                    *act = dc_dataset_column(a->data, "act");
-    dc_ref mean = dc_mlp_apply(g, &a->actor, rep_input(a, "actor", DC_S, DC_AG, false), DC_LIVE);
-    dc_ref taken = dc_input(g, "actor_action", a->options.batch, act->width);
-    dc_agent_feed(a, (dc_feed){taken, 0, 0, act, DC_S, NULL, 0, 0});
-    // The critic's view of the policy's own action; its weights are held.
-    dc_ref rows = rep_input(a, "actor_critic", DC_S, DC_AG, true);
-    dc_ref own =
-        dc_splice(g, "actor_action", rows, dc_clip(g, mean, -1, 1), obs->width + rep_width(a));
-    const dc_mlp *judge = a->options.rep_size ? &a->oracle : &a->critic;
-    dc_ref q = dc_ensemble_min(g, dc_mlp_apply(g, judge, own, DC_STOPPED));
-    dc_ref gain = dc_affine(g, dc_relative_mean(g, "loss_q", q), -1, 0);
-    // -log pi of a Gaussian with unit variance, less its constant.
-    dc_ref clone = dc_square(g, "loss_bc", mean, taken, 0.5 * act->width);
-    total = sum(a, total, "loss_q", gain);
-    dc_agent_metric(a, "loss_bc", clone);
-    return dc_add(g, total, dc_affine(g, clone, policy->alpha, 0));
-}
-
 static dc_ref losses(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n,
                      const dc_policy *policy) {
     dc_ref total = -1;
@@ -112,22 +74,20 @@ static dc_ref losses(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n,
     if (b->rows.propagation) total = sum(a, total, "loss_prop", propagation_loss(a, b, n));
     if (b->rows.grounding) total = sum(a, total, "loss_ground", grounding_loss(a, n));
     if (a->options.rep_size) total = sum(a, total, "loss_oracle", oracle_loss(a, n));
-    if (policy->kind == DC_POLICY_DDPGBC) total = policy_loss(a, policy, total);
-    return total;
+    return dc_policy_loss(a, policy, total);
 }
 
 // Networks: the critic has a target, so it comes first in the slab.
-static void declare(dc_agent *a, const dc_policy *policy) {
+static dc_status declare(dc_agent *a, const dc_policy *policy) {
     int obs = dc_dataset_column(a->data, "obs")->width,
         act = dc_dataset_column(a->data, "act")->width;
-    int rep = rep_width(a);
+    int rep = dc_rep_width(a);
     const dc_int_list *hidden = &a->options.hidden;
     dc_mlp_declare(&a->critic, &a->params, "critic", 2, 2 * obs + act, hidden, 1, 1, true);
     if (a->options.rep_size)
         dc_mlp_declare(&a->oracle, &a->params, "oracle_critic", 2, obs + rep + act, hidden, 1, 1,
                        false);
-    if (policy->kind != DC_POLICY_NONE)
-        dc_mlp_declare(&a->actor, &a->params, "actor", 1, obs + rep, hidden, act, 0.01, false);
+    return dc_policy_declare(a, policy);
 }
 
 static dc_status check(const dc_agent *a) {
@@ -145,7 +105,7 @@ static dc_status check(const dc_agent *a) {
 
 dc_status dc_value_build(dc_agent *a, const dc_backup *b, const dc_policy *policy) {
     DC_TRY(check(a));
-    declare(a, policy);
+    DC_TRY(declare(a, policy));
     a->known = b->known;
     a->candidates = b->candidates;
     dc_backup_nodes nodes;

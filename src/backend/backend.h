@@ -36,6 +36,7 @@ typedef struct dc_adam {
     double lr, beta1, beta2, eps; // usual constants
     double tau;                   // EMA rate
     int64_t step;                 // 1 for the first update
+    int64_t first, last;          // weights [first, last) to train, with targets; last 0: all
 } dc_adam;
 
 typedef struct dc_backend {

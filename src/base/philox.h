@@ -27,6 +27,9 @@ enum {
     DC_STREAM_ENV = 11,        // environments: (episode, draw)
     DC_STREAM_ACTOR = 20,      // policy rows: start state
     DC_STREAM_ACTOR_GOAL = 21, // policy rows: goal
+    DC_STREAM_NOISE = 22,      // flow policies: where a path starts
+    DC_STREAM_TIME = 23,       // flow policies: time on the path
+    DC_STREAM_CANDIDATE = 24,  // flow policies: starts of candidates, when acting
     DC_STREAM_BOOTSTRAP = 32,  // reports: seeds drawn for an interval
 };
 

@@ -3,6 +3,7 @@
 #include "sample/gather.h"
 
 #include "base/pages.h"
+#include "sample/noise.h"
 
 typedef struct job {
     dc_feeds *f;
@@ -31,9 +32,31 @@ static void copy_row(const dc_feed *f, int64_t row, dc_real *out) {
         out[c] = (dc_real)from[c];
 }
 
+// Random numbers of the step that the sampler has just filled, or those given instead.
+static void draw_feed(const job *j, const dc_feed *f) {
+    const float *given = j->f->given[f->draw];
+    uint64_t seed = j->f->seed, step = dc_sampler_step(j->sampler) - 1;
+    dc_view in = dc_value(j->exec, f->input);
+    for (int r = 0; r < j->f->batch; r++) {
+        dc_real *out = in.p + (int64_t)(f->row0 + r) * in.cols + f->col0;
+        for (int c = 0; c < f->take; c++) {
+            int number = f->draw == DC_DRAW_TIME ? r : r * f->take + c;
+            float x = given ? given[number]
+                      : f->draw == DC_DRAW_TIME
+                          ? dc_draw_time(seed, step, (uint32_t)number)
+                          : dc_draw_normal(seed, DC_STREAM_NOISE, step, (uint32_t)number);
+            out[c] = (dc_real)x;
+        }
+    }
+}
+
 static void feed_block(void *ctx, int block) {
     const job *j = ctx;
     const dc_feed *f = &j->f->feeds[block];
+    if (f->draw != DC_DRAW_NONE) {
+        draw_feed(j, f);
+        return;
+    }
     const int64_t *rows = dc_sampler_stream(j->sampler, f->stream);
     dc_view in = dc_value(j->exec, f->input);
     dc_real *out = in.p + (int64_t)(f->pack ? f->pack->row0 : f->row0) * in.cols + f->col0;

@@ -20,6 +20,14 @@ typedef struct dc_pack {
     int row0;  // where they start
 } dc_pack;
 
+// What a feed writes: rows of a column (or a stream's integers), or random numbers (sample/noise.h).
+typedef enum dc_draw {
+    DC_DRAW_NONE,
+    DC_DRAW_NOISE, // a standard normal each
+    DC_DRAW_TIME,  // uniform, the same in all columns of a row
+    DC_DRAWS
+} dc_draw;
+
 typedef struct dc_feed {
     dc_ref input;            // node to write
     int row0, col0;          // top left corner there
@@ -27,10 +35,13 @@ typedef struct dc_feed {
     dc_stream stream;        // which rows
     dc_pack *pack;           // Nullable: only its rows, at its place
     int skip, take;          // columns of it; take 0: all
+    dc_draw draw;            // random numbers in `take` columns instead
 } dc_feed;
 
 typedef struct dc_feeds {
     int batch, feed_count, pack_count;
+    uint64_t seed;                // of draws
+    const float *given[DC_DRAWS]; // Nullable: (batch, columns) to take in place of draws
     dc_feed feeds[DC_FEEDS_MAX];
     dc_pack packs[DC_PACKS_MAX];
     int fixed_rows[DC_PACKS_MAX]; // rows of pack p's input that are always used

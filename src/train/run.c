@@ -299,7 +299,7 @@ static dc_status update(dc_run *run) {
     double norm2 = dc_backend_cpu.grad_norm2(&run->agent.params.slabs, run->pool);
     double loss = (double)*dc_value(&run->agent.exec, run->agent.graph.loss).p;
     if (!isfinite((dc_real)norm2) || !isfinite(loss)) return blame(run); // Adam squares in dc_real
-    dc_adam adam = {run->options.lr, 0.9, 0.999, 1e-8, run->options.tau, run->step + 1};
+    dc_adam adam = dc_agent_adam(&run->agent, run->options.lr, run->options.tau, run->step);
     dc_backend_cpu.update(&run->agent.params.slabs, &adam, run->pool);
     add_metrics(run, norm2);
     return DC_OK;

@@ -1,9 +1,11 @@
-"""The value form against JAX: losses, all gradients and ten updates, on fresh weights and batches each run.
+"""The value form against JAX: losses, all gradients and a hundred updates, on fresh weights and batches each run.
 
 The oracle is written from the specification in float64: an ensemble of two critics on [s | g | a], segment and
-propagation losses by cross-entropy, the oracle critic distilled from it, and the ddpgbc policy. `dcrl grad` gets the
-same numbers in float32. Measures: a loss relative to its value plus 0.1, a gradient tensor by norm relative to its norm, weights
-after ten Adam steps relative to the norm of the change. DCRL_SEED repeats a run.
+propagation losses by cross-entropy, the oracle critic distilled from it, and the policies, ddpgbc and rejection (flow matching),
+beside the critic and after it. `dcrl grad` gets the same numbers in float32. Measures: a loss relative to its value plus 0.1, at
+the first batch and before each of the hundred Adam steps; a gradient tensor by norm relative to its norm; after the steps, each
+network's change relative to the norm of that change, and each target tensor relative to its norm. No tensor is left out.
+DCRL_SEED repeats a run.
 """
 import os
 import subprocess
@@ -18,7 +20,12 @@ from safetensors.numpy import load_file, save_file  # noqa: E402
 
 DCRL = os.environ["DCRL"]
 SEED = int(os.environ.get("DCRL_SEED", np.random.SeedSequence().entropy % 2**32))
-GAMMA, TOLERANCE, UPDATES = 0.97, 1e-5, 10
+GAMMA, UPDATES = 0.97, 100
+# Networks by the norm of their change. Losses are smooth in the critics' and the flow's weights (an expectile's weight jumps
+# where its gradient is zero); ddpgbc's gradient jumps where a mean leaves +-1 or the least critic changes, and a row that does
+# so one step earlier in float32 shows: seen 2e-3, else 5e-6.
+LIMITS = {"loss": 1e-5, "grad": 1e-5, "target": 1e-5, "critic": 1e-4, "oracle_critic": 1e-4}
+ACTOR_LIMITS = {"rejection": {"path": 1e-4, "actor": 1e-4}, "ddpgbc": {"path": 1e-2, "actor": 5e-2}}
 rng = np.random.default_rng(SEED)
 
 
@@ -78,6 +85,12 @@ def losses(live, target, b, o):
         judge = live["oracle_critic"]
         x = cat(b["obs_" + rows[0]], rep(rows[1]), b["act_" + rows[0]])
         out["loss_oracle"] = bce(apply(judge, x)[..., 0], sg(jax.nn.sigmoid(rows[2]))).mean()
+    if o["policy"] == "rejection":
+        velocity = b["act_s"] - b["noise"]
+        t = b["time"][:, None]
+        v = apply(live["actor"], cat(b["obs_s"], rep("ag"), (1 - t) * b["noise"] + t * b["act_s"], t))[0]
+        out["loss_flow"] = ((v - velocity) ** 2).mean()
+        return sum(out.values()), out
     mean = apply(live["actor"], cat(b["obs_s"], rep("ag")))[0]
     best = apply(sg(judge), cat(b["obs_s"], rep("ag"), jnp.clip(mean, -1, 1)))[..., 0].min(0)
     out["loss_q"] = -best.mean() / sg(jnp.abs(best).mean() + 1e-6)
@@ -90,6 +103,7 @@ def random_batch(rows, width, act):
     b = {f"obs_{s}": rng.normal(size=(rows, width)) for s in ("i", "k", "j", "p", "n", "g", "a", "a1", "s", "ag")}
     b |= {f"act_{s}": rng.uniform(-1, 1, size=(rows, act)) for s in ("i", "k", "p", "n", "a", "s")}
     b["left"], b["right"] = rng.integers(0, 4, rows), rng.integers(1, 4, rows)
+    b["noise"], b["time"] = rng.normal(size=(rows, act)), rng.uniform(size=rows)
     b["nsteps"], b["off"] = rng.integers(1, 9, rows), rng.integers(-1, 12, rows)
     return {k: v.astype(np.float32) for k, v in b.items()}
 
@@ -99,16 +113,29 @@ def named(nets, prefix=""):
 
 
 def train(live, target, b, o):
-    """Ten Adam steps; the targets follow the weights from before each step."""
-    grad = jax.jit(lambda l, t: jax.grad(lambda x: losses(x, t, b, o)[0])(l))
+    """Adam steps with the losses before each and after the last; targets follow the weights from before a step.
+
+    policy_after=K: K steps of the critics alone, then the actor alone, whose moments begin there.
+    """
+    run = jax.jit(jax.value_and_grad(lambda l, t: losses(l, t, b, o), has_aux=True))
     m = v = jax.tree.map(jnp.zeros_like, live)
-    for t in range(1, UPDATES + 1):
-        g = grad(live, target)
-        m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, g)
-        v = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, v, g)
-        target = {"critic": jax.tree.map(lambda p, e: 0.005 * p + 0.995 * e, live["critic"], target["critic"])}
-        live = jax.tree.map(lambda p, m, v: p - 3e-4 * (m / (1 - 0.9**t)) / (jnp.sqrt(v / (1 - 0.999**t)) + 1e-8), live, m, v)
-    return live, target
+    path, late = [], o["policy_after"]
+    for done in range(UPDATES + 1):
+        (_, parts), g = run(live, target)
+        path.append(parts)
+        first = g if done == 0 else first
+        if done == UPDATES:
+            break
+        t = done + 1 - (late if late and done >= late else 0)
+        trained = {net for net in live if not late or (net == "actor") == (done >= late)}
+        step = {net: (jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m[net], g[net]),
+                      jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, v[net], g[net])) for net in trained}
+        m, v = m | {net: x[0] for net, x in step.items()}, v | {net: x[1] for net, x in step.items()}
+        if "critic" in trained:
+            target = {"critic": jax.tree.map(lambda p, e: 0.005 * p + 0.995 * e, live["critic"], target["critic"])}
+        adam = lambda p, m, v: p - 3e-4 * (m / (1 - 0.9**t)) / (jnp.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        live = live | {net: jax.tree.map(adam, live[net], m[net], v[net]) for net in trained}
+    return live, target, {k: np.array([p[k] for p in path]) for k in path[0]}, first
 
 
 def program(weights, batch, o):
@@ -116,7 +143,7 @@ def program(weights, batch, o):
         w, b, g = (os.path.join(folder, n) for n in ("w.safetensors", "b.npz", "g.safetensors"))
         save_file(weights, w)
         np.savez(b, **batch)
-        sets = [f"form=value gamma={GAMMA} alpha={o['alpha']}", "rep={},{}".format(*o["rep"]) if o["rep"] else ""]
+        sets = [f"form=value gamma={GAMMA} alpha={o['alpha']} policy={o['policy']} policy_after={o['policy_after']}", "rep={},{}".format(*o["rep"]) if o["rep"] else ""]
         sets += [f"{key}={o[key]}" for key in KEYS[o["agent"]]] + [o["sets"]]
         command = [DCRL, "grad", "--agent", o["agent"], "--weights", w, "--batch", b, "--out", g, "--updates", str(UPDATES)]
         done = subprocess.run(command + [x for s in " ".join(sets).split() for x in ("--set", s)], capture_output=True, text=True)
@@ -145,9 +172,9 @@ def grad_off(got, grads, net):
 
 def check(rows, width, act, hidden, **change):
     o = {"agent": "dcrl", "sets": "", "segments": True, "propagation": True, "grounding": False, "lambda": 0} | change
-    o = {"n": 5, "alpha": 0.3, "targets": "online*ema", "kappa_dc": 0.5, "kappa_prop": 0.7, "rep": None} | o
+    o = {"n": 5, "alpha": 0.3, "targets": "online*ema", "kappa_dc": 0.5, "kappa_prop": 0.7, "rep": None, "policy": "ddpgbc", "policy_after": 0} | o
     rep = o["rep"][1] if o["rep"] else width
-    live = {"critic": network((2 * width + act, *hidden, 1), 2), "actor": network((width + rep, *hidden, act), 1)}
+    live = {"critic": network((2 * width + act, *hidden, 1), 2), "actor": network((width + rep + (act + 1) * (o["policy"] == "rejection"), *hidden, act), 1)}
     if o["rep"]:
         live["oracle_critic"] = network((width + rep + act, *hidden, 1), 2)
     target = {"critic": network((2 * width + act, *hidden, 1), 2)}
@@ -155,18 +182,20 @@ def check(rows, width, act, hidden, **change):
     batch = random_batch(rows, width, act)
     got = program({k: np.asarray(v, np.float32) for k, v in (named(live) | named(target, "target_")).items()}, batch, o)
     b = {k: jnp.asarray(v, jnp.float64) for k, v in batch.items()}
-    (_, parts), grads = jax.value_and_grad(losses, has_aux=True)(live, target, b, o)
+    after, after_target, path, grads = train(live, target, b, o)
+    parts = {k: v[0] for k, v in path.items()}
     size = lambda v: abs(float(v)) + 0.1  # a mean that cancels to nothing is not measured against nothing
     worst = {"loss": max(abs(float(got[k]) - float(v)) / size(v) for k, v in parts.items()), "grad": max(grad_off(got, grads, net) for net in grads)}
-    after, after_target = train(live, target, b, o)
-    change = lambda new, old, name: off(np.asarray(got[name], np.float64) - old, new - old)
+    worst["path"] = max(np.max(np.abs(got["path/" + k] - v) / (np.abs(v) + 0.1)) for k, v in path.items())
     old, new = named(live), named(after)
-    worst["live"] = np.median([change(new[k], old[k], "after/" + k) for k in new])
+    flat = lambda nets, net: np.concatenate([np.ravel(v) for k, v in nets.items() if k.startswith(net + "/")])
+    moved = {k: np.asarray(got["after/" + k], np.float64) - old[k] for k in new}
+    for net in live:
+        worst[net] = off(flat(moved, net), flat({k: new[k] - old[k] for k in new}, net))
     worst["target"] = max(off(got["after/" + k], v) for k, v in named(after_target, "target_").items())
     print(f"{rows:4d} rows, {hidden}: " + ", ".join(f"{k} {v:.1e}" for k, v in worst.items()), o, flush=True)
-    # Adam's first steps divide a gradient by its own size, so a number near zero may step either way: the median tensor
-    # is held to a thousandth of the change, targets (which average) to the full tolerance.
-    assert worst["loss"] < TOLERANCE and worst["grad"] < TOLERANCE and worst["target"] < TOLERANCE and worst["live"] < 1e-3, worst
+    for name, x in worst.items():
+        assert x < (LIMITS | ACTOR_LIMITS[o["policy"]])[name], (name, x)
 
 
 print(f"DCRL_SEED={SEED} repeats this run")
@@ -174,6 +203,10 @@ check(64, 6, 3, (32, 48), rep=(0, 2))
 check(300, 5, 2, (64, 64, 64), rep=(1, 3), alpha=2.0, n=8)
 check(7, 4, 1, (16,), kappa_prop=0.9)
 check(128, 6, 2, (32, 32), propagation=False, kappa_dc=0.7, rep=(0, 2), sets="propagation=off kappa_dc=0")
+check(64, 6, 3, (32, 48), policy="rejection", rep=(0, 2))
+check(300, 4, 1, (48, 32, 16), policy="rejection")
+check(64, 5, 2, (24, 32), policy_after=40, rep=(2, 2))
+check(64, 5, 2, (24, 32), policy="rejection", policy_after=40)
 for sources in ("ema*ema", "online*online", "ema*online"):
     check(64, 4, 2, (24, 24), targets=sources)
 # Every variant that changes the loss, and each method of the same structure.
@@ -188,4 +221,4 @@ check(64, 4, 2, (24, 24), agent="trl-n", **TRL | {"kappa_dc": 0.9}, sets="kappa=
 check(64, 4, 2, (24, 24), agent="td-n", segments=False, n=7, kappa_prop=0.6, rep=(0, 3))
 check(64, 4, 2, (24, 24), agent="td", segments=False, n=1)
 check(64, 4, 2, (24, 24), agent="mc", propagation=False, rep=(0, 2))
-print("19 passed, 0 failed")
+print("23 passed, 0 failed")

@@ -128,7 +128,7 @@ static void build_training(rig *t, int threads) {
 static void train(const rig *t, int steps) {
     for (int s = 1; s <= steps; s++) {
         run(t);
-        dc_adam adam = {3e-3, 0.9, 0.999, 1e-8, 0.005, s};
+        dc_adam adam = {3e-3, 0.9, 0.999, 1e-8, 0.005, s, 0, 0};
         dc_backend_cpu.update(&t->params.slabs, &adam, t->pool);
     }
 }
@@ -725,7 +725,7 @@ static void test_update(void **state) {
         w[i] = target[i] = 0;
     }
     for (int step = 1; step <= 7; step++) {
-        dc_adam adam = {3e-4, 0.9, 0.999, 1e-8, 0.005, step};
+        dc_adam adam = {3e-4, 0.9, 0.999, 1e-8, 0.005, step, 0, 0};
         for (uint64_t i = 0; i < SIZE; i++)
             grad[i] =
                 (dc_real)((1.5 + uniform((uint64_t)step, i)) * pow(10, 7 * uniform(80, i) - 5));
@@ -807,8 +807,8 @@ typedef struct children {
 
 static void feed(children *c, dc_ref input, int row0, dc_stream from, dc_stream to, dc_pack *pack,
                  const dc_column *obs) {
-    c->feeds.feeds[c->feeds.feed_count++] = (dc_feed){input, row0, 0, obs, from, pack, 0, 0};
-    c->feeds.feeds[c->feeds.feed_count++] = (dc_feed){input, row0, obs->width, obs, to, pack, 0, 0};
+    c->feeds.feeds[c->feeds.feed_count++] = (dc_feed){input, row0, 0, obs, from, pack, 0, 0, DC_DRAW_NONE};
+    c->feeds.feeds[c->feeds.feed_count++] = (dc_feed){input, row0, obs->width, obs, to, pack, 0, 0, DC_DRAW_NONE};
 }
 
 static dc_ref steps_input(children *c, dc_stream stream) {

@@ -41,7 +41,7 @@ double dc_cpu_grad_norm2(const dc_slabs *slabs, dc_pool *pool) {
 
 typedef struct update_job {
     const dc_slabs *s;
-    int64_t block;
+    int64_t block, first, last;
     dc_real tau, rate, beta1, beta2, eps,
         inv_c2; // rate = lr / (1 - beta1^t), inv_c2 = 1 / (1 - beta2^t)
     dc_real rest_tau, rest1,
@@ -51,7 +51,8 @@ typedef struct update_job {
 static void update_block(void *ctx, int block) {
     const update_job *j = ctx;
     const dc_slabs *s = j->s;
-    int64_t from = block * j->block, to = from + j->block < s->size ? from + j->block : s->size;
+    int64_t from = j->first + block * j->block;
+    int64_t to = from + j->block < j->last ? from + j->block : j->last;
     dc_real *restrict p = s->live, *restrict ema = s->ema, *restrict m = s->m, *restrict v = s->v;
     const dc_real *restrict g = s->grad;
     int64_t ema_to = to < s->ema_size ? to : s->ema_size;
@@ -72,8 +73,11 @@ static void update_block(void *ctx, int block) {
 
 void dc_cpu_update(const dc_slabs *slabs, const dc_adam *adam, dc_pool *pool) {
     double t = (double)adam->step, c1 = 1 - pow(adam->beta1, t), c2 = 1 - pow(adam->beta2, t);
+    int64_t last = adam->last ? adam->last : slabs->size, count = last - adam->first;
     update_job j = {slabs,
-                    block_size(slabs->size),
+                    block_size(count),
+                    adam->first,
+                    last,
                     (dc_real)adam->tau,
                     (dc_real)(adam->lr / c1),
                     (dc_real)adam->beta1,
@@ -83,5 +87,5 @@ void dc_cpu_update(const dc_slabs *slabs, const dc_adam *adam, dc_pool *pool) {
                     (dc_real)(1 - adam->tau),
                     (dc_real)(1 - adam->beta1),
                     (dc_real)(1 - adam->beta2)};
-    dc_pool_run(pool, update_block, &j, (int)((slabs->size + j.block - 1) / j.block));
+    dc_pool_run(pool, update_block, &j, (int)((count + j.block - 1) / j.block));
 }
