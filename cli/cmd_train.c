@@ -24,7 +24,9 @@ static const char usage[] =
     "each\n"
     "overriding the one before, from the preset, --config, flags and --set.\n"
     "\n"
-    "example: dcrl train --env lock-512 --agent dcrl --steps 40000 --out runs/lock --set n=16\n"
+    "example: dcrl train pointmaze-large --data pointmaze.npz --out runs/pointmaze\n"
+    "         dcrl train antmaze-large --agent td-n --data antmaze.npz --out runs/antmaze\n"
+    "         dcrl train --env lock-512 --agent dcrl --steps 40000 --out runs/lock --set n=16\n"
     "         dcrl train --resume runs/lock\n";
 
 typedef struct flags {
@@ -67,23 +69,6 @@ static void progress(void *ctx, const dc_run *run, double seconds) {
     cli_line_show(ctx, text);
 }
 
-// A preset by name, from the embedded files.
-static dc_status find_preset(dc_arena *arena, const char *name, const dc_json **found) {
-    const char *names[ROWS_MAX];
-    size_t count = 0;
-    for (const dc_preset_file *f = dc_preset_files; f->name; f++) {
-        const dc_json *root;
-        DC_TRY(dc_json_parse(arena, f->name, f->json, strlen(f->json), &root));
-        *found = dc_json_get(root, name);
-        if (*found) return DC_OK;
-        for (const dc_json *m = root->child; m && count < ROWS_MAX; m = m->next)
-            names[count++] = m->key;
-    }
-    const char *near = dc_nearest(name, names, count);
-    if (near) return dc_fail(DC_USAGE, NULL, "unknown preset '%s': did you mean '%s'?", name, near);
-    return dc_fail(DC_USAGE, "dcrl list presets shows them", "unknown preset '%s'", name);
-}
-
 static dc_status read_config(dc_arena *arena, const char *path, const dc_json **root) {
     char *bytes;
     size_t n;
@@ -119,20 +104,22 @@ static dc_status config_error(dc_status status, const char *path) {
 }
 
 static dc_status configure(dc_run *run, const cli_args *args, const flags *f, dc_arena *arena) {
-    const dc_json *preset = NULL, *config = NULL;
+    dc_preset preset = {0};
+    const dc_json *config = NULL;
     if (args->word_count > 1)
         return dc_fail(DC_USAGE, NULL, "one preset at a time (%s)", args->words[1]);
-    if (args->word_count == 1) DC_TRY(find_preset(arena, args->words[0], &preset));
+    if (args->word_count == 1) DC_TRY(dc_preset_find(arena, args->words[0], &preset));
     if (cli_args_given(args, "config")) DC_TRY(read_config(arena, f->config, &config));
     const char *agent = f->run.agent;
-    if (!cli_args_given(args, "agent") && agent_of(preset)) agent = agent_of(preset);
+    if (!cli_args_given(args, "agent") && preset.own && dc_preset_agent(&preset))
+        agent = dc_preset_agent(&preset);
     if (!cli_args_given(args, "agent") && agent_of(config)) {
         const dc_algo *algo;
         agent = agent_of(config);
         DC_TRY(config_error(dc_algo_find(agent, &algo), f->config));
     }
     DC_TRY(dc_run_configure(run, agent));
-    if (preset) DC_TRY(dc_run_set_json(run, preset));
+    if (preset.own) DC_TRY(dc_preset_apply(run, &preset));
     if (config) DC_TRY(config_error(dc_run_set_json(run, config), f->config));
     return apply_flags(run, args, f);
 }
@@ -170,6 +157,24 @@ static dc_status goal_of_env(dc_run *run) {
     return DC_OK;
 }
 
+// A maze's data has its robot's sizes.
+static dc_status check_sizes(const dc_run *run, const dc_dataset *data) {
+    dc_env_spec spec;
+    const char *names[] = {"obs", "act"};
+    if (!dc_env_is_maze(run->options.env)) return DC_OK;
+    DC_TRY(dc_env_find(&spec, run->options.env));
+    for (int c = 0; c < 2; c++) {
+        const dc_column *column = dc_dataset_column(data, names[c]);
+        int want = c == 0 ? spec.family->obs : spec.family->act, is = column ? column->width : 0;
+        if (is != want)
+            return dc_fail(DC_BAD_INPUT, "give the data of that environment",
+                           "%s of %s have %d columns, %s has %d",
+                           c == 0 ? "observations" : "actions", run->options.data, is, spec.name,
+                           want);
+    }
+    return DC_OK;
+}
+
 static dc_status fresh(dc_run *run, dc_dataset *data, const cli_args *args, const flags *f) {
     dc_arena arena;
     dc_arena_init(&arena, 0);
@@ -179,6 +184,7 @@ static dc_status fresh(dc_run *run, dc_dataset *data, const cli_args *args, cons
     DC_TRY(goal_of_env(run));
     if (!*f->out) return dc_fail(DC_USAGE, "write --out RUN", "a folder for the run is missing");
     DC_TRY(cli_run_data(run, data));
+    DC_TRY(check_sizes(run, data));
     whole_path(run->options.data);
     cli_catch_signals(); // from here on there is something to save
     DC_TRY(dc_run_start(run, data, f->out));
