@@ -14,16 +14,18 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: dcrl eval RUN [--step N] [--episodes N] [--seed S] [--threads T] [--json]\n"
+    "usage: dcrl eval RUN [--step N] [--episodes N] [--seed S] [--samples N] [--flow-steps N] "
+    "[--threads T] [--json]\n"
     "\n"
     "Plays every task of the run's environment with the policy of a checkpoint, all episodes side "
     "by side, and\n"
     "adds a row to RUN/eval.csv. The same seed gives the same result for any number of threads.\n"
+    "A policy of kind rejection acts as the run's config says, or by --samples and --flow-steps.\n"
     "\n"
     "example: dcrl eval runs/pointmaze --episodes 15\n";
 
 typedef struct flags {
-    int64_t step, episodes, seed, threads;
+    int64_t step, episodes, seed, samples, flow_steps, threads;
 } flags;
 
 static const dc_option table[] = {
@@ -31,21 +33,44 @@ static const dc_option table[] = {
      "checkpoint to take; -1: the newest"},
     {"episodes", DC_INT, offsetof(flags, episodes), "15", 1, 10000, NULL, "episodes of each task"},
     {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "of starts, goals and noise"},
+    {"samples", DC_INT, offsetof(flags, samples), "0", 0, 4096, NULL,
+     "policy=rejection: candidates; 0: as the run was configured"},
+    {"flow_steps", DC_INT, offsetof(flags, flow_steps), "0", 0, 1000, NULL,
+     "policy=rejection: Euler steps; 0: as the run was configured"},
     {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
     {0},
 };
 
-// The environment that a run's config names.
-static dc_status read_env(const char *folder, char env[DC_TEXT_MAX]) {
+// What a run's config says of playing: the environment, and how the policy acts.
+typedef struct setting {
+    char env[DC_TEXT_MAX];
+    dc_policy policy;
+} setting;
+
+static const dc_option setting_table[] = {
+    {"env", DC_TEXT, offsetof(setting, env), "", 0, 0, NULL, ""}, DC_POLICY_ACTING(setting), {0}};
+
+static dc_status read_known(const dc_json *config, setting *out) {
+    for (const dc_json *m = config->child; m; m = m->next) {
+        dc_json member = *m, alone = {.kind = DC_JSON_OBJECT, .child = &member, .count = 1};
+        member.next = NULL;
+        if (dc_options_find(setting_table, m->key))
+            DC_TRY(dc_options_read(setting_table, out, &alone));
+    }
+    return DC_OK;
+}
+
+static dc_status read_setting(const char *folder, setting *out) {
     dc_arena arena;
     dc_arena_init(&arena, 0);
+    dc_options_init(setting_table, out);
     const dc_json *config;
     dc_status status = dc_run_read_config(folder, &arena, &config);
-    const dc_json *name = status == DC_OK ? dc_json_get(config, "env") : NULL;
-    if (status == DC_OK && (!name || name->kind != DC_JSON_STRING || !name->text_length ||
-                            name->text_length >= DC_TEXT_MAX))
+    if (status == DC_OK && config->kind != DC_JSON_OBJECT)
+        status = dc_fail(DC_BAD_INPUT, NULL, "%s/config.json is not a JSON object", folder);
+    if (status == DC_OK) status = read_known(config, out);
+    if (status == DC_OK && !*out->env)
         status = dc_fail(DC_BAD_INPUT, "train with --env", "%s names no environment", folder);
-    if (status == DC_OK) snprintf(env, DC_TEXT_MAX, "%s", name->text);
     dc_arena_fini(&arena);
     return status;
 }
@@ -118,17 +143,24 @@ static void tell(const char *env, int64_t step, const dc_eval_score *s, double s
            100 * s->overall, 100 * s->sd, s->mean_steps);
 }
 
-static dc_status play(const char *folder, const char *env, int64_t step, const flags *f,
+static dc_status play(const char *folder, const setting *set, int64_t step, const flags *f,
                       dc_eval_score *score) {
     dc_env_spec spec;
-    DC_TRY(dc_env_find(&spec, env));
+    DC_TRY(dc_env_find(&spec, set->env));
+    const dc_policy *policy = &set->policy;
+    dc_actor_options options = {.kind = policy->kind,
+                                .samples = (int)(f->samples ? f->samples : policy->samples),
+                                .flow_steps =
+                                    (int)(f->flow_steps ? f->flow_steps : policy->flow_steps),
+                                .rows = (int)f->episodes * DC_TASKS,
+                                .seed = (uint64_t)f->seed};
     char path[DC_PATH_MAX];
     DC_TRY(dc_folder_checkpoint(path, folder, step));
     dc_pool *pool = NULL;
     dc_world *world = NULL;
     dc_actor actor = {0};
     dc_status status = dc_pool_new(&pool, (int)f->threads);
-    if (status == DC_OK) status = dc_actor_open(&actor, path, (int)f->episodes * DC_TASKS, pool);
+    if (status == DC_OK) status = dc_actor_open(&actor, path, &options, pool);
     if (status == DC_OK) status = dc_world_new(&world, &spec);
     if (status == DC_OK)
         status =
@@ -146,15 +178,15 @@ dc_status cmd_eval(int argc, char **argv) {
     if (args.help) return DC_OK;
     if (args.word_count != 1) return dc_fail(DC_USAGE, "dcrl eval RUN", "one run folder is needed");
     const char *folder = args.words[0];
-    char env[DC_TEXT_MAX];
+    setting set;
     dc_eval_score score;
     int64_t step = f.step;
-    DC_TRY(read_env(folder, env));
+    DC_TRY(read_setting(folder, &set));
     DC_TRY(find_step(folder, &step));
     cli_catch_signals();
     double start = dc_now();
-    DC_TRY(play(folder, env, step, &f, &score));
+    DC_TRY(play(folder, &set, step, &f, &score));
     DC_TRY(write_row(folder, step, (uint64_t)f.seed, &score));
-    tell(env, step, &score, dc_now() - start, args.json);
+    tell(set.env, step, &score, dc_now() - start, args.json);
     return DC_OK;
 }

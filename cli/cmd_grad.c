@@ -89,6 +89,7 @@ static bool uses_draw(const dc_agent *agent, int draw) {
 // the method has them, stand beside the observations: act_i beside obs_i.
 typedef struct batch {
     int64_t size, width, act_width; // act_width 0: no actions
+    bool whole;                     // actions are whole numbers: discrete
     double longest;
     dc_dataset data;
     int64_t *counts[DC_STREAMS]; // (size), count streams only
@@ -148,6 +149,7 @@ static dc_status read_action_width(const dc_npz *npz, batch *b) {
             return dc_fail(DC_BAD_INPUT, NULL, "%s: array %s must be (batch, width)", npz->path,
                            name);
         b->act_width = npy.shape[1];
+        b->whole = !dc_dtype_is_float(npy.type);
     }
     return DC_OK;
 }
@@ -204,6 +206,7 @@ static dc_status read_batch(const dc_npz *npz, batch *b) {
     DC_TRY(read_action_width(npz, b));
     float *act = NULL;
     if (b->act_width) DC_TRY(dc_dataset_add(&b->data, "act", b->act_width, &act));
+    if (act) b->data.columns[b->data.column_count - 1].whole = b->whole;
     for (int s = 0; act && s < DC_STREAMS; s++)
         DC_TRY(read_actions(npz, s, b, act));
     if (dc_npz_find(npz, "longest")) {

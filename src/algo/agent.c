@@ -35,6 +35,41 @@ void dc_agent_feed(dc_agent *a, dc_feed feed) {
     a->feeds.feeds[a->feeds.feed_count++] = feed;
 }
 
+dc_status dc_agent_count_actions(dc_agent *a) {
+    const dc_column *act = dc_dataset_column(a->data, "act");
+    if (!act)
+        return dc_fail(DC_BAD_INPUT, "use form=distance, or a data set with actions",
+                       "the data set has no actions");
+    if (!act->whole) return DC_OK;
+    if (act->width != 1)
+        return dc_fail(DC_UNSUPPORTED,
+                       "store them as floating-point numbers, or as one number a row",
+                       "discrete actions of %d numbers", act->width);
+    for (int64_t r = 0; r < a->data->rows; r++) {
+        float x = act->values[r];
+        if (!(x >= 0 && x < DC_ACTIONS_MAX) || x != (float)(int)x)
+            return dc_fail(DC_BAD_INPUT, "number them from 0, 256 at most",
+                           "impossible discrete action (row %lld, %g)", (long long)r, (double)x);
+        if ((int)x >= a->actions) a->actions = (int)x + 1;
+    }
+    return DC_OK;
+}
+
+int dc_agent_act_width(const dc_agent *a) {
+    return a->actions ? a->actions : dc_dataset_column(a->data, "act")->width;
+}
+
+void dc_agent_feed_action(dc_agent *a, dc_ref input, int row0, int col0, dc_stream stream,
+                          dc_pack *pack) {
+    dc_agent_feed(a, (dc_feed){.input = input,
+                               .row0 = row0,
+                               .col0 = col0,
+                               .column = dc_dataset_column(a->data, "act"),
+                               .stream = stream,
+                               .pack = pack,
+                               .one_hot = a->actions});
+}
+
 dc_pack *dc_agent_pack(dc_agent *a, dc_ref input, int fixed_rows, const char *name, dc_stream steps,
                        int known) {
     DC_CHECK(a->feeds.pack_count < DC_PACKS_MAX);
@@ -135,8 +170,11 @@ static void put_question(const dc_agent *a, dc_real *row, int64_t s, int64_t g) 
         row[w + c] = (dc_real)obs->values[g * w + c];
     }
     if (a->options.form == DC_FORM_DISTANCE) return;
-    for (int c = 0; c < act->width; c++)
-        row[2 * w + c] = (dc_real)act->values[s * act->width + c];
+    for (int c = 0; c < dc_agent_act_width(a); c++) {
+        float x =
+            a->actions ? (float)(act->values[s] == (float)c) : act->values[s * act->width + c];
+        row[2 * w + c] = (dc_real)x;
+    }
 }
 
 static float answer(const dc_agent *a, dc_view out, int r) {

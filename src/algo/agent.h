@@ -12,7 +12,7 @@
 #include "sample/sampler.h"
 #include "tensor/run.h"
 
-enum { DC_METRICS_MAX = 16, DC_ASK_ROWS = 1024 };
+enum { DC_METRICS_MAX = 16, DC_ASK_ROWS = 1024, DC_ACTIONS_MAX = 256 };
 
 typedef enum dc_form { DC_FORM_DISTANCE, DC_FORM_VALUE } dc_form;
 
@@ -52,6 +52,7 @@ typedef struct dc_agent {
     dc_graph ask_graph; // critic, forward only, DC_ASK_ROWS rows
     dc_exec ask;
     dc_ref ask_in, ask_out;
+    int actions; // value form: how many discrete actions the data has; 0: they are real numbers
     int64_t policy_first; // where the policy's weights begin in the slab; the critics' end there
     int64_t policy_after; // updates of the critics alone, then the policy alone; 0: all together
     int known;            // distances of up to this many steps are given, not learned
@@ -89,6 +90,12 @@ void dc_agent_distances(dc_agent *agent, int64_t count, const int64_t *s, const 
 // metric.
 dc_status dc_agent_finish(dc_agent *agent, dc_ref loss, const dc_sampler_spec *spec);
 void dc_agent_feed(dc_agent *agent, dc_feed feed);
+// Actions of the data set: real numbers as they are, discrete ones as one of `actions` columns. Count
+// them first; columns that they take; feed those of a stream's rows. Nullable: pack
+dc_status dc_agent_count_actions(dc_agent *agent);
+int dc_agent_act_width(const dc_agent *agent);
+void dc_agent_feed_action(dc_agent *agent, dc_ref input, int row0, int col0, dc_stream stream,
+                          dc_pack *pack);
 // A pack of `input` behind its first fixed_rows rows; makes the index input.
 dc_pack *dc_agent_pack(dc_agent *agent, dc_ref input, int fixed_rows, const char *name,
                        dc_stream steps, int known);

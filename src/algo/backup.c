@@ -24,11 +24,13 @@ static pile *pile_of(piles *p, dc_use use) {
 static void feed_pair(dc_agent *a, dc_ref input, int row0, dc_stream state, dc_stream goal,
                       dc_pack *pack) {
     const dc_column *obs = dc_dataset_column(a->data, "obs");
-    dc_agent_feed(a, (dc_feed){input, row0, 0, obs, state, pack, 0, 0, DC_DRAW_NONE});
-    dc_agent_feed(a, (dc_feed){input, row0, obs->width, obs, goal, pack, 0, 0, DC_DRAW_NONE});
+    dc_feed feed = {.input = input, .row0 = row0, .column = obs, .stream = state, .pack = pack};
+    dc_agent_feed(a, feed);
+    feed.col0 = obs->width;
+    feed.stream = goal;
+    dc_agent_feed(a, feed);
     if (a->options.form == DC_FORM_DISTANCE) return;
-    const dc_column *act = dc_dataset_column(a->data, "act");
-    dc_agent_feed(a, (dc_feed){input, row0, 2 * obs->width, act, state, pack, 0, 0, DC_DRAW_NONE});
+    dc_agent_feed_action(a, input, row0, 2 * obs->width, state, pack);
 }
 
 static dc_ref steps(dc_agent *a, const char *name, dc_stream stream) {

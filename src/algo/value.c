@@ -79,8 +79,7 @@ static dc_ref losses(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n,
 
 // Networks: the critic has a target, so it comes first in the slab.
 static dc_status declare(dc_agent *a, const dc_policy *policy) {
-    int obs = dc_dataset_column(a->data, "obs")->width,
-        act = dc_dataset_column(a->data, "act")->width;
+    int obs = dc_dataset_column(a->data, "obs")->width, act = dc_agent_act_width(a);
     int rep = dc_rep_width(a);
     const dc_int_list *hidden = &a->options.hidden;
     dc_mlp_declare(&a->critic, &a->params, "critic", 2, 2 * obs + act, hidden, 1, 1, true);
@@ -93,9 +92,6 @@ static dc_status declare(dc_agent *a, const dc_policy *policy) {
 static dc_status check(const dc_agent *a) {
     const dc_column *obs = dc_dataset_column(a->data, "obs");
     const dc_agent_options *o = &a->options;
-    if (!dc_dataset_column(a->data, "act"))
-        return dc_fail(DC_BAD_INPUT, "use form=distance, or a data set with actions",
-                       "the data set has no actions");
     if (o->rep_first < 0 || o->rep_size < 0 || o->rep_first + o->rep_size > obs->width)
         return dc_fail(DC_USAGE, "give first column and count, for instance rep=0,2",
                        "the goal representation lies outside an observation of %d columns",
@@ -105,6 +101,7 @@ static dc_status check(const dc_agent *a) {
 
 dc_status dc_value_build(dc_agent *a, const dc_backup *b, const dc_policy *policy) {
     DC_TRY(check(a));
+    DC_TRY(dc_agent_count_actions(a));
     DC_TRY(declare(a, policy));
     a->known = b->known;
     a->candidates = b->candidates;

@@ -180,6 +180,7 @@ static dc_status read_columns(dc_dataset *data, job *j, dc_pool *pool) {
         const dc_layout_column *column = &j->layout->columns[c];
         DC_TRY(column_room(data, column, &j->values[c]));
         DC_TRY(enter(data, column->name, column->width, j->values[c]));
+        data->columns[data->column_count - 1].whole = !dc_dtype_is_float(column->npy.type);
     }
     dc_pool_run(pool, read_block, j, j->layout->count);
     for (int c = 0; c < j->layout->count; c++)

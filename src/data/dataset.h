@@ -17,6 +17,7 @@ typedef struct dc_column {
     const float *values; // (rows, width)
     int width;
     bool mapped; // values come from the disk when they are touched (data/store)
+    bool whole;  // the file has whole numbers; as actions, they name one of several
 } dc_column;
 
 typedef struct dc_store dc_store;

@@ -74,7 +74,11 @@ static dc_status map_all(dc_dataset *data, const char *folder, const dc_store_in
         if (!name) return DC_NO_MEMORY;
         const float *values = (const float *)(const void *)range->bytes;
         data->columns[data->column_count++] =
-            (dc_column){.name = name, .values = values, .width = column->width, .mapped = true};
+            (dc_column){.name = name,
+                        .values = values,
+                        .width = column->width,
+                        .mapped = true,
+                        .whole = !dc_dtype_is_float(column->source)};
     }
     return DC_OK;
 }

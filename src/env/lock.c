@@ -78,6 +78,7 @@ static dc_status fill(const dc_lock *lock, dc_dataset *data) {
     DC_TRY(dc_dataset_make(data, lock->horizon, 1, &starts));
     DC_TRY(dc_dataset_add(data, "obs", lock->bits, &obs));
     DC_TRY(dc_dataset_add(data, "act", 1, &act));
+    data->columns[data->column_count - 1].whole = true;
     starts[0] = 0;
     starts[1] = lock->horizon;
     for (int s = 0; s < lock->horizon; s++) {

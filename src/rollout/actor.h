@@ -1,26 +1,55 @@
 // Actor: a policy from a checkpoint, ready to act for many environments at once. Comes from train/'s
 // step-*.safetensors; goes to rollout/eval and to whoever drives a robot with it.
+//
+// ddpgbc acts by its mean. rejection draws `samples` starts for each row, follows the flow from each in
+// `flow_steps` Euler steps, clips, and takes the candidate that the least of the critics likes best: all
+// candidates of all rows in one go. Its noise depends on (seed, moment, candidate) alone, so what happens
+// in one environment never depends on which others are asked with it.
 #ifndef DC_ACTOR_H
 #define DC_ACTOR_H
 
+#include "algo/policy.h"
 #include "base/pool.h"
 #include "nn/mlp.h"
 #include "tensor/run.h"
 
-typedef struct dc_actor {
-    int in, act; // values of an input row [observation | goal] and of an action
-    int rows;    // most rows a call
-    dc_params params;
+typedef struct dc_net { // a network on its own, forward only
     dc_mlp mlp;
     dc_graph graph;
     dc_exec exec;
-    dc_ref input, mean;
+    dc_ref input, output;
+} dc_net;
+
+typedef struct dc_actor {
+    int in, act; // values of an input row [observation | goal] and of an action
+    int rows;    // most rows a call
+    int kind, samples, flow_steps;
+    uint64_t seed;
+    int at_once; // rejection: rows whose candidates are handled together
+    dc_params params;
+    dc_net policy, judge; // judge: rejection
+    float *candidates;    // (at_once * samples, act); rejection
 } dc_actor;
 
-// Read the weights actor/... of a checkpoint. Borrows: pool (until fini). Nullable: pool
-dc_status dc_actor_open(dc_actor *actor, const char *checkpoint, int rows, dc_pool *pool);
+typedef struct dc_actor_options {
+    int kind, samples, flow_steps; // as the run was configured
+    int rows;                      // most rows a call
+    uint64_t seed;                 // of candidates
+} dc_actor_options;
+
+// Read the weights of a checkpoint: actor/..., and for rejection oracle_critic/... or critic/....
+// Borrows: pool (until fini). Nullable: pool. Errors: weights that do not fit the kind of policy.
+dc_status dc_actor_open(dc_actor *actor, const char *checkpoint, const dc_actor_options *options,
+                        dc_pool *pool);
 void dc_actor_fini(dc_actor *actor);
-// Actions (count, act) of input rows (count, in), each clipped to [-1, 1].
-void dc_actor_act(dc_actor *actor, int count, const float *rows, float *actions);
+// Actions (count, act) of input rows (count, in), each clipped to [-1, 1]. A row's moment names the
+// situation that its noise belongs to: never the same twice, see dc_actor_moment.
+void dc_actor_act(dc_actor *actor, int count, const float *rows, const uint64_t *moments,
+                  float *actions);
+
+// Step of an episode of a task, as a moment.
+static inline uint64_t dc_actor_moment(int task, int episode, int step) {
+    return (uint64_t)task << 48 | (uint64_t)episode << 32 | (uint64_t)step;
+}
 
 #endif

@@ -25,6 +25,7 @@ typedef struct party { // all episodes together
     uint64_t seed;
     double *obs, *goal;    // (count, obs), (count, goal)
     float *rows, *actions; // packed for the policy: (active, obs + goal), (active, act)
+    uint64_t *moments;     // (active) what the policy's noise is drawn by
     int *active;           // (count) numbers of the episodes that go on
     int active_count;
 } party;
@@ -79,6 +80,8 @@ static void pack(party *p) {
             row[c] = (float)p->obs[(int64_t)e * obs + c];
         for (int c = 0; c < goal; c++)
             row[obs + c] = (float)p->goal[(int64_t)e * goal + c];
+        p->moments[p->active_count] =
+            dc_actor_moment(e / p->per_task, e % p->per_task, p->episodes[e].steps);
         p->active[p->active_count++] = e;
     }
 }
@@ -96,7 +99,7 @@ static dc_status play(party *p, dc_actor *actor, dc_pool *pool, const atomic_int
     for (pack(p); p->active_count; pack(p)) {
         if (stop && atomic_load(stop))
             return dc_fail(DC_INTERRUPTED, NULL, "stopped while evaluating");
-        dc_actor_act(actor, p->active_count, p->rows, p->actions);
+        dc_actor_act(actor, p->active_count, p->rows, p->moments, p->actions);
         dc_pool_run(pool, step_block, p, p->active_count);
         DC_TRY(first_error(p));
     }
@@ -128,8 +131,10 @@ static dc_status allocate(party *p) {
     p->goal = calloc(n * goal, sizeof *p->goal);
     p->rows = calloc(n * (obs + goal), sizeof *p->rows);
     p->actions = calloc(n * (size_t)p->spec->family->act, sizeof *p->actions);
+    p->moments = calloc(n, sizeof *p->moments);
     p->active = calloc(n, sizeof *p->active);
-    if (p->episodes && p->obs && p->goal && p->rows && p->actions && p->active) return DC_OK;
+    if (p->episodes && p->obs && p->goal && p->rows && p->actions && p->moments && p->active)
+        return DC_OK;
     return dc_fail(DC_NO_MEMORY, "lower --episodes", "no memory for %d environments", p->count);
 }
 
@@ -141,6 +146,7 @@ static void release(party *p) {
     free(p->goal);
     free(p->rows);
     free(p->actions);
+    free(p->moments);
     free(p->active);
 }
 

@@ -15,7 +15,8 @@ typedef struct dc_eval_score {
     double mean_steps;     // of successful episodes; 0 if there is none
 } dc_eval_score;
 
-// Play `episodes` of each task. An episode's random numbers depend on (seed, task, episode) alone, so the
+// Play `episodes` of each task. The random numbers of an episode and of a policy that draws depend on (seed,
+// task, episode, step) alone, the policy's seed being the one it was opened with, so the
 // result is the same for any number of threads. Nullable: pool, stop (non-zero ends it: DC_INTERRUPTED)
 dc_status dc_evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
                       dc_pool *pool, const atomic_int *stop, dc_eval_score *score);

@@ -50,6 +50,18 @@ static void draw_feed(const job *j, const dc_feed *f) {
     }
 }
 
+static void write_row(const dc_feed *f, int64_t row, int copy, dc_real *out) {
+    if (f->one_hot) {
+        int number = f->column ? (int)f->column->values[row * f->column->width] : copy;
+        for (int c = 0; c < f->one_hot; c++)
+            out[c] = c == number;
+    } else if (f->column) {
+        copy_row(f, row, out);
+    } else {
+        *out = (dc_real)row;
+    }
+}
+
 static void feed_block(void *ctx, int block) {
     const job *j = ctx;
     const dc_feed *f = &j->f->feeds[block];
@@ -60,14 +72,10 @@ static void feed_block(void *ctx, int block) {
     const int64_t *rows = dc_sampler_stream(j->sampler, f->stream);
     dc_view in = dc_value(j->exec, f->input);
     dc_real *out = in.p + (int64_t)(f->pack ? f->pack->row0 : f->row0) * in.cols + f->col0;
-    int count = f->pack ? f->pack->count : j->f->batch;
-    for (int r = 0; r < count; r++, out += in.cols) {
-        int64_t row = rows[f->pack ? f->pack->rows[r] : r];
-        if (f->column)
-            copy_row(f, row, out);
-        else
-            *out = (dc_real)row;
-    }
+    int count = f->pack ? f->pack->count : j->f->batch, copies = f->repeat ? f->repeat : 1;
+    for (int r = 0; r < count; r++)
+        for (int copy = 0; copy < copies; copy++, out += in.cols)
+            write_row(f, rows[f->pack ? f->pack->rows[r] : r], copy, out);
 }
 
 void dc_gather(dc_feeds *f, const dc_sampler *sampler, const dc_exec *exec) {

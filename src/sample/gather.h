@@ -36,6 +36,9 @@ typedef struct dc_feed {
     dc_pack *pack;           // Nullable: only its rows, at its place
     int skip, take;          // columns of it; take 0: all
     dc_draw draw;            // random numbers in `take` columns instead
+    int one_hot;             // above 0: a whole number as so many columns, one of them 1
+    int repeat;              // above 0: every row so many times, one after the other; without a
+                             // column, one_hot shows the number of the repetition
 } dc_feed;
 
 typedef struct dc_feeds {

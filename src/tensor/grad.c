@@ -12,6 +12,8 @@ static bool flows(const dc_node *n, int i) {
     case DC_OP_power:
         return false;
     case DC_OP_bce:
+    case DC_OP_expected:
+    case DC_OP_log_likelihood:
         return i == 0;
     case DC_OP_splice:
         return i == 1;
@@ -34,6 +36,7 @@ static bool row_by_row(const dc_node *n, int i) {
     case DC_OP_expectile:
     case DC_OP_bce:
     case DC_OP_square:
+    case DC_OP_log_likelihood:
     case DC_OP_relative_mean:
     case DC_OP_mean:
         return false;

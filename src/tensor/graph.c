@@ -145,6 +145,13 @@ static void shape(const dc_graph *g, dc_node *n) {
     case DC_OP_ensemble_min:
         n->e = 1;
         break;
+    case DC_OP_expected:
+        DC_CHECK(x->e == 1 && y->e == 1 && y->cols == 1 && y->rows == x->rows * x->cols);
+        n->cols = 1;
+        break;
+    case DC_OP_log_likelihood:
+        DC_CHECK(x->e == 1);
+        // fall through
     case DC_OP_square:
         DC_CHECK(same(x, y));
         n->e = n->rows = n->cols = 1;
@@ -247,6 +254,14 @@ dc_ref dc_splice(dc_graph *g, const char *name, dc_ref x, dc_ref y, int column) 
 
 dc_ref dc_square(dc_graph *g, const char *name, dc_ref x, dc_ref y, double scale) {
     return dc_apply(g, DC_OP_square, name, (dc_ref[]){x, y}, 2, scale, 0);
+}
+
+dc_ref dc_expected(dc_graph *g, dc_ref logits, dc_ref q) {
+    return dc_apply(g, DC_OP_expected, "expected", (dc_ref[]){logits, q}, 2, 0, 0);
+}
+
+dc_ref dc_log_likelihood(dc_graph *g, const char *name, dc_ref logits, dc_ref t) {
+    return dc_apply(g, DC_OP_log_likelihood, name, (dc_ref[]){logits, t}, 2, 0, 0);
 }
 
 dc_ref dc_relative_mean(dc_graph *g, const char *name, dc_ref x) {

@@ -101,6 +101,8 @@ dc_ref dc_bce_weighted(dc_graph *g, const char *name, dc_ref logit, dc_ref t, dc
 dc_ref dc_ensemble_min(dc_graph *g, dc_ref x);
 dc_ref dc_splice(dc_graph *g, const char *name, dc_ref x, dc_ref y, int column);
 dc_ref dc_square(dc_graph *g, const char *name, dc_ref x, dc_ref y, double scale);
+dc_ref dc_expected(dc_graph *g, dc_ref logits, dc_ref q);
+dc_ref dc_log_likelihood(dc_graph *g, const char *name, dc_ref logits, dc_ref t);
 dc_ref dc_relative_mean(dc_graph *g, const char *name, dc_ref x);
 // Any op by its number, for tests that walk the list.
 dc_ref dc_apply(dc_graph *g, dc_op op, const char *name, const dc_ref *in, int count, double a,

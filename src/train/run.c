@@ -134,7 +134,13 @@ static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) 
     DC_TRY(dc_pool_new(&run->pool, (int)o->threads));
     dc_agent_options options;
     DC_TRY(dc_run_agent_options(run, &options));
-    return dc_agent_init(&run->agent, run->algo, run->config, &options, data, run->pool);
+    DC_TRY(dc_agent_init(&run->agent, run->algo, run->config, &options, data, run->pool));
+    if (run->agent.policy_after >= o->steps)
+        return dc_fail(DC_USAGE, "give more steps than policy_after",
+                       "the policy would never be trained (policy_after=%" PRId64 ", steps=%" PRId64
+                       ")",
+                       run->agent.policy_after, o->steps);
+    return DC_OK;
 }
 
 static dc_status refuse_old(const char *folder) {

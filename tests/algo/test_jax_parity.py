@@ -375,7 +375,8 @@ def check(folder, rng, number, tolerance):
     kind = rng.choice(["codes", "floats"])
     weights, batch, values, terms, grads = draw(rng, m, hidden, size, kind)
     got = program(folder, agent, settings, weights, batch, STEPS)
-    assert set(got) == set(values) | set(grads) | {"after/" + k for k in weights}, "other tensors than expected"
+    wanted = set(values) | set(grads) | {"after/" + k for k in weights} | {"path/" + k for k in values}
+    assert set(got) == wanted, "other tensors than expected"
     found = {"loss": (compare_losses(got, values, terms), ""), "grad": compare_gradients(got, grads)}
     found["live"], found["target"], left_out = compare_updates(got, weights, batch, m)
     found["path"] = compare_path(folder, agent, settings, weights, batch, m) if number in PATHS else (0.0, "")

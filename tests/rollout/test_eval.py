@@ -3,11 +3,17 @@
 Checks that the score does not depend on the number of threads, that the same seed gives the same result, that eval.csv
 holds one row a step in rising order, and that wrong calls get one clear line. How good a policy gets is not a test's
 matter; that it gets anywhere is: the first task of pointmaze-medium is in reach after a few hundred steps.
+
+The flow policy (rejection) is trained after its critic; its candidates are drawn by (seed, task, episode, step), so its score
+is as independent of threads as the other's.
 """
 import json
 import os
 import subprocess
 import tempfile
+
+import numpy as np
+from safetensors.numpy import load_file
 
 DCRL = os.environ["DCRL"]
 
@@ -25,6 +31,33 @@ def score(run, **flags):
 
 def same(a, b):
     return {k: v for k, v in a.items() if k != "seconds"} == {k: v for k, v in b.items() if k != "seconds"}
+
+
+def flow(folder, data):
+    run, word = os.path.join(folder, "flow"), ["--set", "policy=rejection", "--set", "samples=6", "--set", "flow_steps=4"]
+    common = ["--env", "pointmaze-medium-navigate-oraclerep-v0", "--data", data, "--hidden", "32,32", "--batch", 64, "--steps", 600]
+    call("train", *common, *word, "--set", "policy_after=300", "--save-every", 300, "--out", run)
+    one = score(run, episodes=2, threads=1)
+    assert same(one, score(run, episodes=2, threads=2))
+    assert same(one, score(run, episodes=2, threads=2, samples=6))
+    short = score(run, episodes=1, threads=2, samples=1)
+    assert same(short, score(run, episodes=1, threads=1, samples=1))
+    # Until step 300 only the critics were trained, after it only the policy.
+    old, new = (load_file(os.path.join(run, f"step-{s:010d}.safetensors")) for s in (300, 600))
+    for name in old:
+        if "critic/" in name or "actor/" in name:
+            assert np.array_equal(old[name], new[name]) == ("critic/" in name), name
+            assert not (name.startswith("adam_") and "actor/" in name) or not old[name].any(), name
+    # Weights and config must belong together.
+    path = os.path.join(run, "config.json")
+    config = open(path).read()
+    for change, text in (("ddpgbc", "policy of kind ddpgbc"), ("none", "has no policy"), ("flows", "policy")):
+        open(path, "w").write(config.replace('"rejection"', f'"{change}"'))
+        error = call("eval", run, code=1)
+        assert text in error and error.count("\n") == 1, error
+    open(path, "w").write(config)
+    assert "never be trained" in call("train", *common, *word, "--set", "policy_after=600", "--out", run + "2", code=2)
+    assert "no policy to train" in call("train", *common, "--set", "policy=none", "--set", "policy_after=6", "--out", run + "2", code=2)
 
 
 def main():
@@ -45,6 +78,7 @@ def main():
         assert rows[0].startswith("step,overall_success,task1_success") and [r.split(",")[0] for r in rows[1:]] == ["300", "600"], rows
         assert "no checkpoint of step 7" in call("eval", run, "--step", 7, code=2)
         assert "not a run folder" in call("eval", folder, code=1)
+        flow(folder, data)
         # A policy that was trained on whole observations does not fit the xy goals of another name.
         lock = os.path.join(folder, "lock")
         call("train", "--env", "lock-32", "--hidden", "8,8", "--batch", 8, "--steps", 2, "--out", lock)

@@ -807,8 +807,10 @@ typedef struct children {
 
 static void feed(children *c, dc_ref input, int row0, dc_stream from, dc_stream to, dc_pack *pack,
                  const dc_column *obs) {
-    c->feeds.feeds[c->feeds.feed_count++] = (dc_feed){input, row0, 0, obs, from, pack, 0, 0, DC_DRAW_NONE};
-    c->feeds.feeds[c->feeds.feed_count++] = (dc_feed){input, row0, obs->width, obs, to, pack, 0, 0, DC_DRAW_NONE};
+    c->feeds.feeds[c->feeds.feed_count++] =
+        (dc_feed){input, row0, 0, obs, from, pack, 0, 0, DC_DRAW_NONE, 0, 0};
+    c->feeds.feeds[c->feeds.feed_count++] =
+        (dc_feed){input, row0, obs->width, obs, to, pack, 0, 0, DC_DRAW_NONE, 0, 0};
 }
 
 static dc_ref steps_input(children *c, dc_stream stream) {

@@ -51,7 +51,9 @@ static const op_case cases[] = {
     {DC_OP_square, 2, {{1, 9, 4}, {1, 9, 4}}, 1.5, 0, 3, -1, 1},
     {DC_OP_linear, 3, {{1, 300, 6}, {2, 6, 3}, {2, 1, 3}}, 0, 0, 7, -1, 1}, // an input that members
                                                                             // share
-    {DC_OP_relative_mean, 1, {{2, 9, 3}}, 0, 0, 0, -1, 1},                  // its own test below
+    {DC_OP_expected, 2, {{1, 9, 4}, {1, 36, 1}}, 0, 0, 1, -2, 2},
+    {DC_OP_log_likelihood, 2, {{1, 9, 4}, {1, 9, 4}}, 0, 0, 1, -2, 2},
+    {DC_OP_relative_mean, 1, {{2, 9, 3}}, 0, 0, 0, -1, 1}, // its own test below
     {DC_OP_mean, 1, {{2, 9, 3}}, 0, 0, 1, -1, 1},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };

@@ -11,6 +11,8 @@ import signal
 import sys
 import time
 
+import numpy as np
+
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from drive import SMALL, Scratch, await_handler, call, digests, good, newest_step, run_tests, spawn, went_on_at  # noqa: E402
 from drive import bad, check_error, complaints  # noqa: E402
@@ -95,6 +97,7 @@ VARIANTS = {
     "down": ["--set", "n=8", "--set", "order=down"],
     "iid": ["--set", "n=8", "--set", "recursion=off"],
     "alone": ["--set", "propagation=off", "--set", "split=random"],
+    "softmax after": ["--set", "form=value", "--set", "n=8", "--set", "policy_after=500"],
 }
 
 
@@ -156,6 +159,17 @@ def test_value_form_killed():
             if killed == 2:
                 return
         raise AssertionError(f"only {killed} kills came while it trained")
+
+
+def test_policies():
+    with Scratch("resume") as scratch:
+        rng, rows = np.random.default_rng(random.randrange(1 << 30)), 200
+        data = scratch.at("data.npz")
+        np.savez(data, observations=rng.normal(size=(rows, 2)).astype("f4"), actions=rng.uniform(-1, 1, (rows, 2)).astype("f4"),
+                 terminals=(np.arange(rows) % 50 == 49).astype("f4"))
+        flow = ["--env", "pointmaze-medium-navigate-v0", "--data", data, "--set", "policy=rejection"]
+        print("  flow:", stop_often(scratch, "flow", 2, 3_000, flow))
+        print("  flow after:", stop_often(scratch, "late", 3, 3_000, flow + ["--set", "policy_after=600"]))
 
 
 def test_other_threads():
