@@ -20,7 +20,9 @@ static const char usage[] =
     "Plays every task of the run's environment with the policy of a checkpoint, all episodes side "
     "by side, and\n"
     "adds a row to RUN/eval.csv. The same seed gives the same result for any number of threads.\n"
-    "A policy of kind rejection acts as the run's config says, or by --samples and --flow-steps.\n"
+    "A policy of kind rejection acts as the run's config says; with --samples or --flow-steps it "
+    "tries\n"
+    "another way, and no row is added.\n"
     "\n"
     "example: dcrl eval runs/pointmaze --episodes 15\n";
 
@@ -143,11 +145,18 @@ static void tell(const char *env, int64_t step, const dc_eval_score *s, double s
            100 * s->overall, 100 * s->sd, s->mean_steps);
 }
 
+static bool tries_other(const flags *f) {
+    return f->samples || f->flow_steps;
+}
+
 static dc_status play(const char *folder, const setting *set, int64_t step, const flags *f,
                       dc_eval_score *score) {
     dc_env_spec spec;
     DC_TRY(dc_env_find(&spec, set->env));
     const dc_policy *policy = &set->policy;
+    if (tries_other(f) && policy->kind != DC_POLICY_REJECTION)
+        return dc_fail(DC_USAGE, "leave them out",
+                       "--samples and --flow-steps are for runs with policy=rejection");
     dc_actor_options options = {.kind = policy->kind,
                                 .samples = (int)(f->samples ? f->samples : policy->samples),
                                 .flow_steps =
@@ -186,7 +195,7 @@ dc_status cmd_eval(int argc, char **argv) {
     cli_catch_signals();
     double start = dc_now();
     DC_TRY(play(folder, &set, step, &f, &score));
-    DC_TRY(write_row(folder, step, (uint64_t)f.seed, &score));
+    if (!tries_other(&f)) DC_TRY(write_row(folder, step, (uint64_t)f.seed, &score));
     tell(set.env, step, &score, dc_now() - start, args.json);
     return DC_OK;
 }

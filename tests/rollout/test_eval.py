@@ -40,8 +40,10 @@ def flow(folder, data):
     one = score(run, episodes=2, threads=1)
     assert same(one, score(run, episodes=2, threads=2))
     assert same(one, score(run, episodes=2, threads=2, samples=6))
+    rows = open(os.path.join(run, "eval.csv")).read()
     short = score(run, episodes=1, threads=2, samples=1)
     assert same(short, score(run, episodes=1, threads=1, samples=1))
+    assert open(os.path.join(run, "eval.csv")).read() == rows  # only what the config says is the run's score
     # Until step 300 only the critics were trained, after it only the policy.
     old, new = (load_file(os.path.join(run, f"step-{s:010d}.safetensors")) for s in (300, 600))
     for name in old:
@@ -76,6 +78,7 @@ def main():
         score(run, episodes=2, step=300)
         rows = open(os.path.join(run, "eval.csv")).read().splitlines()
         assert rows[0].startswith("step,overall_success,task1_success") and [r.split(",")[0] for r in rows[1:]] == ["300", "600"], rows
+        assert "policy=rejection" in call("eval", run, "--samples", 3, code=2)
         assert "no checkpoint of step 7" in call("eval", run, "--step", 7, code=2)
         assert "not a run folder" in call("eval", folder, code=1)
         flow(folder, data)

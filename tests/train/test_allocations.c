@@ -82,18 +82,20 @@ static ssize_t log_write(int fd, const void *bytes, size_t n) {
     return write(fd, bytes, n);
 }
 
-static void train(const char *agent, const char *threads) {
+static void train(const char *agent, const char *form, const char *policy, const char *threads) {
     dc_run run;
     long before = atomic_load(&calls);
     memset(calls_at, 0, sizeof calls_at);
-    small_configure(&run, agent, "steps", "205", "threads", threads, NULL);
+    small_configure(&run, agent, "steps", "205", "threads", threads, "form", form, "policy", policy,
+                    NULL);
     assert_int_equal(dc_run_start(&run, &small_data, folder), DC_OK);
     assert_int_equal(dc_run_train(&run), DC_OK);
     dc_run_fini(&run);
     small_remove(folder);
-    print_message("  %s, %s threads: %ld calls to build and take a step, %ld in 200 further "
+    print_message("  %s %s %s, %s threads: %ld calls to build and take a step, %ld in 200 further "
                   "steps, %zu bytes\n",
-                  agent, threads, calls_at[0] - before, calls_at[1] - calls_at[0], memory_at[0]);
+                  agent, form, policy, threads, calls_at[0] - before, calls_at[1] - calls_at[0],
+                  memory_at[0]);
     assert_true(calls_at[0] > 0 && calls_at[1] > 0); // both marks were passed
     assert_int_equal(calls_at[1], calls_at[0]);
     assert_int_equal(memory_at[1], memory_at[0]);
@@ -103,9 +105,14 @@ static void test_no_allocation(void **state) {
     (void)state;
     static const char *const agents[] = {"td-n", "trl-n", "dcrl"};
     for (int i = 0; i < 3; i++) {
-        train(agents[i], "1");
-        train(agents[i], "2");
+        train(agents[i], "distance", "none", "1");
+        train(agents[i], "distance", "none", "2");
     }
+    train("dcrl", "value", "ddpgbc", "2");
+    small_data.columns[1].whole = false; // the lock's actions, as if they were real numbers
+    train("dcrl", "value", "ddpgbc", "2");
+    train("dcrl", "value", "rejection", "2");
+    small_data.columns[1].whole = true;
 }
 
 // The counter counts.
