@@ -8,6 +8,9 @@ build: setup-build
 demo: build
 	@sh tools/demo.sh
 
+demo-lock: build
+	@sh tools/demo_lock.sh
+
 # Fuzzers come first, so that the last lines are the summary of the whole test suite.
 test: setup-test
 	@cmake --preset release $(QUIET)
@@ -43,7 +46,8 @@ clean:
 
 help:
 	@echo 'make            build/dcrl and build/libdcrl.so (installs what is missing first)'
-	@echo 'make demo       a small combination-lock comparison on this CPU: table, plot, one sentence'
+	@echo 'make demo       a maze on this CPU: data, training, evaluation, maps and a page, in minutes'
+	@echo 'make demo-lock  a small combination-lock comparison: table, plot, one sentence'
 	@echo 'make test       all tests and a short run of every fuzzer'
 	@echo 'make bench      every program of bench/, one JSON line each'
 	@echo 'make fuzz       $(RUNS) inputs for every fuzzer (RUNS=n)'
@@ -60,4 +64,4 @@ setup-test:
 	@sh tools/setup.sh test
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test bench fuzz format lint install clean help setup-build setup-test
+.PHONY: build demo demo-lock test bench fuzz format lint install clean help setup-build setup-test

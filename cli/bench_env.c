@@ -1,6 +1,7 @@
 // dcrl bench env: environment steps a second on one core, beside a bare loop of as many mj_step
 // calls from the same states with the same actions, and how much of it every further core adds. The
-// two loops take turns episode by episode, so that a busy machine slows both alike.
+// two loops take turns episode by episode, so that a busy machine slows both alike; the same figures by
+// the threads' processor time do not see other processes at all.
 #include "args.h"
 #include "bench.h"
 
@@ -34,17 +35,26 @@ enum { EPISODE = 200, ACT_MAX = 32, OBS_MAX = 128, RESULTS_MAX = 8 };
 
 typedef struct result {
     dc_env_spec spec;
-    double steps, bare;   // a second, one thread
-    double spread, scale; // a second on all threads; that over threads times one thread's
+    double steps, bare;          // a second, one thread
+    double spread, scale;        // a second on all threads; that over threads times one thread's
+    double cpu_steps;            // a second of processor time, one thread
+    double cpu_ratio, cpu_scale; // steps over bare, and scale, by that time
 } result;
 
 typedef struct player { // one thread's work
     const dc_world *world;
     uint64_t seed, episode;
-    double own, bare; // seconds spent
+    double own, bare;         // seconds spent
+    double own_cpu, bare_cpu; // of them on a processor
     int64_t steps;
     dc_status status;
 } player;
+
+static double cpu_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 static void draw_action(dc_draws *draws, int n, double *action) {
     for (int k = 0; k < n; k++)
@@ -60,12 +70,13 @@ static dc_status play(player *p, dc_env *env, bool bare) {
     dc_draws draws = dc_draws_philox(&state, p->seed + 1, p->episode);
     env->draws = dc_draws_philox(&own, p->seed, p->episode);
     DC_TRY(dc_env_reset(env, &spec->tasks[p->episode % DC_TASKS], NULL));
-    double start = dc_now();
+    double start = dc_now(), cpu = cpu_now();
     for (int t = 0; t < EPISODE; t++) {
         draw_action(&draws, spec->family->act, action);
         DC_TRY(bare ? dc_env_physics(env, action, 1) : dc_env_step(env, action, obs, &outcome));
     }
     *(bare ? &p->bare : &p->own) += dc_now() - start;
+    *(bare ? &p->bare_cpu : &p->own_cpu) += cpu_now() - cpu;
     return DC_OK;
 }
 
@@ -104,11 +115,14 @@ static dc_status measure_crowd(const flags *f, const dc_world *world, result *r)
             (player){.world = world, .seed = (uint64_t)f->seed, .episode = (uint64_t)t << 32};
     dc_pool_run(pool, play_one, &(crowd){players, f->seconds / 2}, threads);
     dc_pool_free(pool);
+    double by_cpu = 0;
     for (int t = 0; t < threads; t++) {
         DC_TRY(players[t].status);
         r->spread += (double)players[t].steps / players[t].own;
+        by_cpu += (double)players[t].steps / players[t].own_cpu;
     }
     r->scale = r->spread / (threads * r->steps);
+    r->cpu_scale = by_cpu / (threads * r->cpu_steps);
     return DC_OK;
 }
 
@@ -119,6 +133,8 @@ static dc_status measure(const flags *f, result *r) {
     dc_status status = play_for(&p, f->seconds / 2, true);
     r->steps = (double)p.steps / p.own;
     r->bare = (double)p.steps / p.bare;
+    r->cpu_ratio = p.bare_cpu / p.own_cpu;
+    r->cpu_steps = (double)p.steps / p.own_cpu;
     if (status == DC_OK) status = measure_crowd(f, world, r);
     dc_world_free(world);
     return status;
@@ -131,7 +147,8 @@ static void print_json(const result *results, int count) {
         printf("%s{\"name\": \"%s\", \"steps_per_second\": %.0f, \"bare_steps_per_second\": %.0f, "
                "\"ratio\": %.3f, ",
                k ? ", " : "", r->spec.name, r->steps, r->bare, r->steps / r->bare);
-        printf("\"all_threads_steps_per_second\": %.0f, \"scaling\": %.3f}", r->spread, r->scale);
+        printf("\"all_threads_steps_per_second\": %.0f, \"scaling\": %.3f, ", r->spread, r->scale);
+        printf("\"cpu_ratio\": %.3f, \"cpu_scaling\": %.3f}", r->cpu_ratio, r->cpu_scale);
     }
     puts("]}");
 }

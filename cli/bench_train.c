@@ -5,6 +5,7 @@
 #include "bench.h"
 #include "runs.h"
 
+#include "api/setup.h"
 #include "backend/cpu/cpu.h"
 #include "base/philox.h"
 #include "sample/noise.h"
@@ -196,8 +197,8 @@ static dc_status random_data(const work *w, dc_dataset *data) {
     return dc_dataset_seal(data);
 }
 
-static dc_status make_data(const dc_run *run, const work *w, dc_dataset *data) {
-    return w->env ? cli_run_data(run, data) : random_data(w, data);
+static dc_status make_data(dc_run *run, const work *w, dc_dataset *data) {
+    return w->env ? dc_setup_data(run, data) : random_data(w, data);
 }
 
 static void tell(const dc_run *run, const flags *f, bool json, double seconds, const double *times,

@@ -1,11 +1,11 @@
 // dcrl train: one run, from a preset, a config file, flags or an earlier run's folder.
-#define _XOPEN_SOURCE 700 // realpath
 #include "args.h"
 #include "cli.h"
 #include "runs.h"
 
+#include "api/setup.h"
 #include "base/file.h"
-#include "env/spec.h"
+#include "rollout/watch.h"
 #include "train/presets.h"
 
 #include <inttypes.h>
@@ -23,6 +23,9 @@ static const char usage[] =
     "saves and stops; --resume goes on to the same bytes as if it had never stopped. Options come, "
     "each\n"
     "overriding the one before, from the preset, --config, flags and --set.\n"
+    "\n"
+    "With --eval-every N, the tasks of a maze are played every N steps and at the end, into "
+    "RUN/eval.csv.\n"
     "\n"
     "example: dcrl train pointmaze-large --data pointmaze.npz --out runs/pointmaze\n"
     "         dcrl train antmaze-large --agent td-n --data antmaze.npz --out runs/antmaze\n"
@@ -124,10 +127,26 @@ static dc_status configure(dc_run *run, const cli_args *args, const flags *f, dc
     return apply_flags(run, args, f);
 }
 
-static dc_status train(dc_run *run) {
+// One line an evaluation.
+static void tell(void *ctx, const dc_run *run, const dc_eval_score *s) {
+    cli_line_clear(ctx);
+    printf("step %" PRId64 ": success %.1f %%, tasks", run->step, 100 * s->overall);
+    for (int t = 0; t < DC_TASKS; t++)
+        printf(" %.0f", 100 * s->task[t]);
+    printf(" (%d episode%s each)\n", s->episodes, s->episodes == 1 ? "" : "s");
+    fflush(stdout);
+}
+
+static dc_status train(dc_run *run, dc_watch *watch) {
     cli_line line;
     cli_line_init(&line);
     run->stop = &cli_stop;
+    if (watch->world) {
+        watch->tell = tell;
+        watch->tell_ctx = &line;
+        run->evaluate = dc_watch_evaluate;
+        run->evaluate_ctx = watch;
+    }
     run->progress = progress;
     run->progress_ctx = &line;
     dc_status status = dc_run_train(run);
@@ -140,58 +159,28 @@ static dc_status train(dc_run *run) {
     return status;
 }
 
-// A run may be resumed from another folder: record where the data really is, if it can be said shortly.
-static void whole_path(char path[DC_TEXT_MAX]) {
-    char *whole = *path ? realpath(path, NULL) : NULL;
-    if (whole && strlen(whole) < DC_TEXT_MAX) memcpy(path, whole, strlen(whole) + 1);
-    free(whole);
+static dc_status open_watch(dc_watch *watch, const dc_run *run, const dc_dataset *data) {
+    return run->options.eval_every ? dc_watch_open(watch, run, data) : DC_OK;
 }
 
-// A maze's name says where the goal lies in an observation, if goals are given by that part alone.
-static dc_status goal_of_env(dc_run *run) {
-    dc_run_options *o = &run->options;
-    if (!dc_env_is_maze(o->env)) return DC_OK;
-    dc_env_spec spec;
-    DC_TRY(dc_env_find(&spec, o->env));
-    if (spec.oracle && !o->rep.count) o->rep = (dc_int_list){2, {spec.family->goal_at, 2}};
-    return DC_OK;
-}
-
-// A maze's data has its robot's sizes.
-static dc_status check_sizes(const dc_run *run, const dc_dataset *data) {
-    dc_env_spec spec;
-    const char *names[] = {"obs", "act"};
-    if (!dc_env_is_maze(run->options.env)) return DC_OK;
-    DC_TRY(dc_env_find(&spec, run->options.env));
-    for (int c = 0; c < 2; c++) {
-        const dc_column *column = dc_dataset_column(data, names[c]);
-        int want = c == 0 ? spec.family->obs : spec.family->act, is = column ? column->width : 0;
-        if (is != want)
-            return dc_fail(DC_BAD_INPUT, "give the data of that environment",
-                           "%s of %s have %d columns, %s has %d",
-                           c == 0 ? "observations" : "actions", run->options.data, is, spec.name,
-                           want);
-    }
-    return DC_OK;
-}
-
-static dc_status fresh(dc_run *run, dc_dataset *data, const cli_args *args, const flags *f) {
+static dc_status fresh(dc_run *run, dc_dataset *data, dc_watch *watch, const cli_args *args,
+                       const flags *f) {
     dc_arena arena;
     dc_arena_init(&arena, 0);
     dc_status status = configure(run, args, f, &arena);
     dc_arena_fini(&arena);
     DC_TRY(status);
-    DC_TRY(goal_of_env(run));
+    DC_TRY(dc_setup_goal(run));
     if (!*f->out) return dc_fail(DC_USAGE, "write --out RUN", "a folder for the run is missing");
-    DC_TRY(cli_run_data(run, data));
-    DC_TRY(check_sizes(run, data));
-    whole_path(run->options.data);
+    DC_TRY(dc_setup_data(run, data));
+    DC_TRY(open_watch(watch, run, data));
     cli_catch_signals(); // from here on there is something to save
     DC_TRY(dc_run_start(run, data, f->out));
-    return train(run);
+    return train(run, watch);
 }
 
-static dc_status resume(dc_run *run, dc_dataset *data, const cli_args *args, const flags *f) {
+static dc_status resume(dc_run *run, dc_dataset *data, dc_watch *watch, const cli_args *args,
+                        const flags *f) {
     if (!*f->resume)
         return dc_fail(DC_USAGE, "write --resume RUN", "a folder is missing (--resume)");
     for (const dc_option *o = dc_run_table; o->name; o++)
@@ -200,17 +189,18 @@ static dc_status resume(dc_run *run, dc_dataset *data, const cli_args *args, con
                            "a run's options are fixed (--%s)", o->name);
     if (args->set_count || args->word_count || *f->out || *f->config)
         return dc_fail(DC_USAGE, "only --threads goes with --resume", "a run's options are fixed");
-    DC_TRY(cli_run_reopen(run, data, f->resume, f->run.threads));
+    DC_TRY(dc_setup_reopen(run, data, f->resume, f->run.threads));
     if (dc_run_done(f->resume)) {
         printf("%s is done already (step %" PRId64 ")\n", f->resume, run->options.steps);
         return DC_OK;
     }
+    DC_TRY(open_watch(watch, run, data));
     cli_catch_signals();
     DC_TRY(dc_run_resume(run, data, f->resume));
     printf("%s goes on at step %" PRId64 " of %" PRId64 "\n", f->resume, run->step,
            run->options.steps);
     fflush(stdout);
-    return train(run);
+    return train(run, watch);
 }
 
 dc_status cmd_train(int argc, char **argv) {
@@ -222,8 +212,10 @@ dc_status cmd_train(int argc, char **argv) {
     if (args.help) return DC_OK;
     dc_run run = DC_RUN_NONE;
     dc_dataset data = {0};
-    dc_status status = cli_args_given(&args, "resume") ? resume(&run, &data, &args, &f)
-                                                       : fresh(&run, &data, &args, &f);
+    dc_watch watch = {0};
+    dc_status status = cli_args_given(&args, "resume") ? resume(&run, &data, &watch, &args, &f)
+                                                       : fresh(&run, &data, &watch, &args, &f);
+    dc_watch_close(&watch);
     dc_run_fini(&run);
     dc_dataset_fini(&data);
     return status;

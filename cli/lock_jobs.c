@@ -4,6 +4,7 @@
 
 #include "runs.h"
 
+#include "api/setup.h"
 #include "base/file.h"
 
 #include <inttypes.h>
@@ -139,11 +140,11 @@ static dc_status open_run(lock_job *job, dc_dataset *data) {
     char path[1100];
     snprintf(path, sizeof path, "%s/config.json", job->folder);
     if (!*job->folder || !dc_file_exists(path)) {
-        DC_TRY(cli_run_data(&job->run, data));
+        DC_TRY(dc_setup_data(&job->run, data));
         return dc_run_start(&job->run, data, *job->folder ? job->folder : NULL);
     }
     dc_run old = DC_RUN_NONE;
-    dc_status status = cli_run_reopen(&old, data, job->folder, job->run.options.threads);
+    dc_status status = dc_setup_reopen(&old, data, job->folder, job->run.options.threads);
     if (status == DC_OK) status = check_same(job, &old);
     dc_run_fini(&old);
     DC_TRY(status);
@@ -205,7 +206,7 @@ static dc_status finished_earlier(lock_job *job, bool *finished) {
     if (!*finished) return DC_OK;
     dc_run old = DC_RUN_NONE;
     dc_dataset data = {0};
-    dc_status status = cli_run_reopen(&old, &data, job->folder, 0);
+    dc_status status = dc_setup_reopen(&old, &data, job->folder, 0);
     if (status == DC_OK) status = check_same(job, &old);
     dc_run_fini(&old);
     dc_dataset_fini(&data);

@@ -6,6 +6,9 @@
 #include "args.h"
 
 #include "base/clock.h"
+#include "env/spec.h"
+#include "rollout/setting.h"
+#include "train/folder.h"
 #include "train/run.h"
 
 #include <stdatomic.h>
@@ -16,10 +19,17 @@ void cli_catch_signals(void);
 
 // Set --set key=value pairs on a run.
 dc_status cli_run_sets(dc_run *run, const cli_args *args);
-// The data set that a run's options name: a file, or what the environment makes.
-dc_status cli_run_data(const dc_run *run, dc_dataset *data);
-// Fill a run from RUN/config.json and check that the data is still the same. The caller owns both.
-dc_status cli_run_reopen(dc_run *run, dc_dataset *data, const char *folder, int64_t threads);
+
+// A checkpoint of a run to play with.
+typedef struct cli_pick {
+    const char *folder;
+    int64_t step;
+    char path[DC_PATH_MAX]; // of the checkpoint
+    dc_setting setting;
+    dc_env_spec spec;
+} cli_pick;
+// The checkpoint of a step; -1: the newest. Borrows: folder
+dc_status cli_run_pick(cli_pick *pick, const char *folder, int64_t step);
 
 // A status line on standard error: rewritten in place on a terminal, else a plain line now and
 // then.

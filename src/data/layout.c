@@ -114,7 +114,7 @@ dc_status dc_layout_read(dc_layout *layout, const dc_npz *npz) {
 // ---- values ----
 
 // Index of the first value that is NaN or infinite, or n. Blocks keep the loop free of exits.
-static uint64_t first_not_finite(const float *v, uint64_t n) {
+uint64_t dc_layout_first_bad(const float *v, uint64_t n) {
     enum { BLOCK = 4096 };
     for (uint64_t start = 0; start < n; start += BLOCK) {
         uint64_t end = n - start < BLOCK ? n : start + BLOCK;
@@ -133,7 +133,7 @@ static uint64_t first_not_finite(const float *v, uint64_t n) {
     return n;
 }
 
-static void clip(float *v, uint64_t n) {
+void dc_layout_clip(float *v, uint64_t n) {
     const float most = (float)(1 - 1e-5);
     for (uint64_t i = 0; i < n; i++) {
         float x = v[i] < -most ? -most : v[i];
@@ -144,12 +144,12 @@ static void clip(float *v, uint64_t n) {
 dc_status dc_layout_check(const dc_layout *layout, int column, uint64_t first, float *values,
                           uint64_t n) {
     const dc_layout_column *c = &layout->columns[column];
-    uint64_t at = c->finite ? first_not_finite(values, n) : n;
+    uint64_t at = c->finite ? dc_layout_first_bad(values, n) : n;
     if (at < n)
         return dc_fail(DC_BAD_INPUT, "repair or remove that trajectory",
                        "NaN, or infinite as float32, in '%s' at row %lld (%s)", c->entry->name,
                        (long long)((first + at) / (uint64_t)c->width), layout->npz->path);
-    if (c->clip) clip(values, n);
+    if (c->clip) dc_layout_clip(values, n);
     return DC_OK;
 }
 

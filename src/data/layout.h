@@ -38,6 +38,10 @@ dc_status dc_layout_read(dc_layout *layout, const dc_npz *npz);
 // Check and clip n values of a column, which start at its value number `first`.
 dc_status dc_layout_check(const dc_layout *layout, int column, uint64_t first, float *values,
                           uint64_t n);
+// The two halves of it: the first value that is NaN or Inf (n if there is none), and actions cut to
+// +-(1 - 1e-5).
+uint64_t dc_layout_first_bad(const float *values, uint64_t n);
+void dc_layout_clip(float *values, uint64_t n);
 // Check `count` (above 0) flags of terminals, those of rows `row` on: each is 0 or 1, the file's
 // last is 1.
 dc_status dc_layout_check_flags(const dc_layout *layout, int64_t row, const float *flags,

@@ -27,7 +27,10 @@ static void add_flag(dc_text *out, const dc_json *option) {
     dc_text_init(&value);
     dc_text_add(&value, "%s", "");
     dc_runs_value(option, &value);
-    dc_text_add(out, " --%s ", option->key);
+    dc_text_add(out, " --");
+    for (const char *c = option->key; *c; c++)
+        dc_text_bytes(out, *c == '_' ? "-" : c, 1);
+    dc_text_add(out, " ");
     if (value.bytes) add_word(out, value.bytes);
     dc_text_fini(&value);
 }
@@ -85,8 +88,7 @@ static void train_command(const dc_report_group *g, dc_text *out) {
     add_word(out, g->agent);
     for (const dc_json *m = g->runs[0]->config->child; m; m = m->next) {
         if (is_one_of(m->key, other) || dc_runs_default(g->runs[0], m)) continue;
-        bool flag = dc_options_find(dc_run_table, m->key) && !strchr(m->key, '_');
-        (flag ? add_flag : add_set)(out, m);
+        (dc_options_find(dc_run_table, m->key) ? add_flag : add_set)(out, m);
     }
     if (many)
         dc_text_add(out, " --seed $seed --out runs/seed-$seed; done");

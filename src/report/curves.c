@@ -100,6 +100,7 @@ static dc_status add_panel(builder *b, const metric *m) {
     if (!x_label) return DC_NO_MEMORY;
     dc_panel *panel = &b->curves->panels[b->curves->count];
     *panel = (dc_panel){.title = m->success ? m->env : m->name, .x_label = x_label};
+    panel->percent = m->success;
     panel->y_label = m->success ? "success (%)" : m->name;
     dc_series *series = dc_arena_take(b->arena, (size_t)b->runs->group_count * sizeof *series);
     if (!series) return DC_NO_MEMORY;

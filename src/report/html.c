@@ -509,21 +509,6 @@ static dc_status write_training(const page *p) {
 
 // --- maps ---
 
-static void base64(dc_text *out, const char *bytes, size_t n) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t word = 0;
-        for (size_t k = 0; k < 3; k++)
-            word = word << 8 | (i + k < n ? (unsigned char)bytes[i + k] : 0);
-        char four[4];
-        for (int k = 0; k < 4; k++)
-            four[k] = digits[word >> (18 - 6 * k) & 63];
-        if (i + 1 >= n) four[2] = '=';
-        if (i + 2 >= n) four[3] = '=';
-        dc_text_bytes(out, four, 4);
-    }
-}
-
 // Such a picture comes from disk: as an image it can neither run a script nor load a file.
 static void write_map(dc_text *out, const dc_report_run *run, const dc_report_map *map) {
     char about[512];
@@ -531,9 +516,23 @@ static void write_map(dc_text *out, const dc_report_run *run, const dc_report_ma
              run->seed, map->name);
     figure_open(out, about);
     dc_text_add(out, "<img alt=\"\" src=\"data:image/svg+xml;base64,");
-    base64(out, map->bytes, map->size);
+    dc_markup_base64(out, map->bytes, map->size);
     dc_text_add(out, "\">\n");
-    figure_close(out, about);
+    figure_close(out, map->name);
+}
+
+// Pictures of one run, under its name.
+static void write_run_maps(const page *p, const dc_report_group *g, const dc_report_run *run,
+                           bool open) {
+    char name[512];
+    if (!run->map_count) return;
+    snprintf(name, sizeof name, "%.200s · %.250s · seed %" PRId64, g->env, g->label, run->seed);
+    dc_text_add(p->out, "<details%s>", open ? " open" : "");
+    element(p->out, "summary", name);
+    dc_text_add(p->out, "<div class=\"grid maps\">\n");
+    for (int m = 0; m < run->map_count; m++)
+        write_map(p->out, run, &run->maps[m]);
+    dc_text_add(p->out, "</div></details>\n");
 }
 
 static void write_maps(const page *p) {
@@ -542,11 +541,14 @@ static void write_maps(const page *p) {
         count += p->runs->runs[i].map_count;
     if (!count) return;
     section(p->out, "maps", "Maps");
-    dc_text_add(p->out, "<div class=\"grid\">\n");
-    for (int i = 0; i < p->runs->count; i++)
-        for (int m = 0; m < p->runs->runs[i].map_count; m++)
-            write_map(p->out, &p->runs->runs[i], &p->runs->runs[i].maps[m]);
-    dc_text_add(p->out, "</div>\n");
+    dc_text_add(p->out,
+                "<p>What a run believes about its maze, and what it does there. Colour: the "
+                "steps to the goal that the critic predicts from a place, where the policy "
+                "chooses the action. Lines: episodes of the policy, white if they reach the "
+                "goal.</p>\n");
+    for (int g = 0; g < p->runs->group_count; g++)
+        for (int i = 0; i < p->runs->groups[g].count; i++)
+            write_run_maps(p, &p->runs->groups[g], p->runs->groups[g].runs[i], i == 0);
     section_end(p->out);
 }
 

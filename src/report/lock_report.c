@@ -258,8 +258,8 @@ dc_status dc_lock_panels(const dc_lock_result *r, int count, dc_lock_panel_fn *e
     snprintf(title, sizeof title, "error by distance, H = %" PRId64, far);
     dc_panel panels[2] = {
         {"accumulated error A(H)", "horizon H", "mean |error| of distances >= H/2", true, true,
-         by_horizon, g.agent_count},
-        {title, "distance g - s", "mean |error|", false, true, by_distance, g.agent_count},
+         by_horizon, g.agent_count, false},
+        {title, "distance g - s", "mean |error|", false, true, by_distance, g.agent_count, false},
     };
     int first = g.horizon_count > 1 ? 0 : 1;
     dc_status status = DC_OK;

@@ -65,3 +65,18 @@ void dc_markup_fixed(dc_text *out, double x, int decimals) {
     bool zero = text[0] == '-' && !text[1 + strspn(text + 1, "0.")]; // "-0.0"
     dc_text_add(out, "%s", text + zero);
 }
+
+void dc_markup_base64(dc_text *out, const char *bytes, size_t n) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < n; i += 3) {
+        uint32_t word = 0;
+        for (size_t k = 0; k < 3; k++)
+            word = word << 8 | (i + k < n ? (unsigned char)bytes[i + k] : 0);
+        char four[4];
+        for (int k = 0; k < 4; k++)
+            four[k] = digits[word >> (18 - 6 * k) & 63];
+        if (i + 1 >= n) four[2] = '=';
+        if (i + 2 >= n) four[3] = '=';
+        dc_text_bytes(out, four, 4);
+    }
+}

@@ -15,5 +15,7 @@ enum { DC_MARKUP_ALL = INT_MAX }; // for `most`: the whole text
 int dc_markup_length(const char *s, int most);
 // Append a number with a fixed count of decimals; a dash if it is not finite.
 void dc_markup_fixed(dc_text *out, double x, int decimals);
+// Append bytes as base64, for a picture inside a page.
+void dc_markup_base64(dc_text *out, const char *bytes, size_t n);
 
 #endif

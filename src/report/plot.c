@@ -142,7 +142,8 @@ static bool fit(const dc_panel *p, axis *x, axis *y) {
             if (l->lo) stretch(y, y->log && l->lo[i] < floor_y ? floor_y : l->lo[i]);
             if (l->hi) stretch(y, l->hi[i]);
         }
-    bool some_x = settle(x, false), some_y = settle(y, true);
+    if (p->percent && y->lo <= y->hi) stretch(y, 0), stretch(y, 100);
+    bool some_x = settle(x, false), some_y = settle(y, !p->percent);
     return some_x && some_y;
 }
 

@@ -20,6 +20,7 @@ typedef struct dc_panel {
     bool log_x, log_y; // log2 ticks on x, decades on y
     const dc_series *series;
     int count;
+    bool percent; // y is shown from 0 to 100, so that pictures compare
 } dc_panel;
 
 // Append an <svg> element of `count` panels. Values that are not finite (or not positive on a log

@@ -273,9 +273,9 @@ static dc_status find_path(dc_runs *runs, const char *path) {
 // --- options ---
 
 bool dc_runs_counts(const dc_report_run *run, const char *key) {
-    static const char *const beside[] = {"seed", "threads",    "log_every", "save_every",
-                                         "keep", "eval_every", "data",      "build",
-                                         "env",  "agent"};
+    static const char *const beside[] = {"seed",  "threads",    "log_every",     "save_every",
+                                         "keep",  "eval_every", "eval_episodes", "data",
+                                         "build", "env",        "agent"};
     for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++)
         if (!strcmp(key, beside[i])) return false;
     // An environment that makes its own data makes it anew for each seed.
@@ -404,20 +404,21 @@ static bool in_label(const dc_runs *runs, const dc_report_run *run, const dc_jso
     return is_switch || tells_apart(runs, run->agent, option->key);
 }
 
-static dc_status name_group(dc_runs *runs, dc_report_group *group) {
+static dc_status name_group(dc_runs *runs, const dc_report_group *group, const char *without,
+                            const char **out) {
     const dc_report_run *run = group->runs[0];
     dc_text label;
     dc_text_init(&label);
     dc_text_add(&label, "%s", group->agent);
     for (const dc_json *m = run->config->child; m; m = m->next) {
-        if (!in_label(runs, run, m)) continue;
+        if (!strcmp(m->key, without) || !in_label(runs, run, m)) continue;
         dc_text_add(&label, ":%s=", m->key);
         dc_runs_value(m, &label);
     }
     dc_status status = dc_text_status(&label);
-    if (status == DC_OK) group->label = dc_arena_text(&runs->arena, label.bytes, label.used);
+    *out = status == DC_OK ? dc_arena_text(&runs->arena, label.bytes, label.used) : NULL;
     dc_text_fini(&label);
-    return status == DC_OK && !group->label ? DC_NO_MEMORY : status;
+    return status == DC_OK && !*out ? DC_NO_MEMORY : status;
 }
 
 static dc_status read_all(dc_runs *runs, const char *const *paths, int count) {
@@ -426,8 +427,11 @@ static dc_status read_all(dc_runs *runs, const char *const *paths, int count) {
     for (int i = 0; i < runs->count; i++)
         DC_TRY(read_run(runs, &runs->runs[i]));
     DC_TRY(make_groups(runs));
-    for (int g = 0; g < runs->group_count; g++)
-        DC_TRY(name_group(runs, &runs->groups[g]));
+    for (int g = 0; g < runs->group_count; g++) {
+        dc_report_group *group = &runs->groups[g];
+        DC_TRY(name_group(runs, group, "", &group->label));
+        DC_TRY(name_group(runs, group, "policy", &group->method));
+    }
     return DC_OK;
 }
 

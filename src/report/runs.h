@@ -36,7 +36,9 @@ typedef struct dc_report_run {
 
 typedef struct dc_report_group {
     const char *env, *agent;
-    const char *label; // the agent, with what sets it apart from others: "dcrl:recursion=off"
+    const char *label;  // the agent, with what sets it apart from others: "dcrl:recursion=off"
+    const char *method; // the label as the paper would have it: how a policy is extracted is its
+                        // setting of an environment, not another method
     const dc_report_run **runs; // (count) by seed
     int count;
 } dc_report_group;

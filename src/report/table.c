@@ -61,7 +61,7 @@ static double run_error(const dc_report_run *run) {
 static void publish(const builder *b, dc_score *score) {
     const dc_report_group *g = score->group;
     score->published =
-        score->task && dc_paper_find(b->paper, g->env, g->label, score->task, &score->paper);
+        score->task && dc_paper_find(b->paper, g->env, g->method, score->task, &score->paper);
 }
 
 // The interquartile mean and its interval; `over` is there already.

@@ -105,7 +105,8 @@ static void run_net(dc_net *net, int count) {
     dc_exec_run(&net->exec, &dc_backend_cpu);
 }
 
-static dc_status build(dc_actor *a, const dc_st_file *file, const char *path, dc_pool *pool) {
+static dc_status build(dc_actor *a, const dc_st_file *file, const char *path, bool with_judge,
+                       dc_pool *pool) {
     shape actor, judge;
     const char *critic;
     DC_TRY(read_shape(file, path, "actor", &actor));
@@ -117,10 +118,12 @@ static dc_status build(dc_actor *a, const dc_st_file *file, const char *path, dc
     a->act = actor.out;
     a->in = judge.in - actor.out;
     declare(a, &a->policy, "actor", &actor);
-    bool judged = a->kind == DC_POLICY_REJECTION;
-    if (judged) declare(a, &a->judge, critic, &judge);
+    if (a->kind == DC_POLICY_REJECTION || with_judge) declare(a, &a->judge, critic, &judge);
     DC_TRY(read_weights(a, file, path));
-    if (!judged) return build_net(a, &a->policy, a->rows, pool);
+    if (a->kind != DC_POLICY_REJECTION) {
+        if (with_judge) DC_TRY(build_net(a, &a->judge, a->rows, pool));
+        return build_net(a, &a->policy, a->rows, pool);
+    }
     int most = AT_ONCE / a->samples;
     a->at_once = most < 1 ? 1 : most < a->rows ? most : a->rows;
     int total = a->at_once * a->samples;
@@ -142,7 +145,7 @@ dc_status dc_actor_open(dc_actor *a, const char *checkpoint, const dc_actor_opti
              (a->kind != DC_POLICY_REJECTION || (a->samples > 0 && a->flow_steps > 0)));
     dc_st_file file;
     DC_TRY(dc_st_open(&file, checkpoint));
-    dc_status status = build(a, &file, checkpoint, pool);
+    dc_status status = build(a, &file, checkpoint, options->judge, pool);
     dc_st_close(&file);
     if (status != DC_OK) dc_actor_fini(a);
     return status;
@@ -252,5 +255,24 @@ void dc_actor_act(dc_actor *a, int count, const float *rows, const uint64_t *mom
         int some = count - from < a->at_once ? count - from : a->at_once;
         act_by_rejection(a, some, rows + (int64_t)from * a->in, moments + from,
                          actions + (int64_t)from * a->act);
+    }
+}
+
+void dc_actor_judge(dc_actor *a, int count, const float *rows, const float *actions,
+                    float *logits) {
+    int most = a->judge.mlp.layers ? dc_value(&a->judge.exec, a->judge.input).rows : 0;
+    DC_CHECK(most > 0);
+    for (int from = 0; from < count; from += most) {
+        int some = count - from < most ? count - from : most;
+        for (int r = 0; r < some; r++) {
+            dc_real *out = row_of(&a->judge, r);
+            for (int c = 0; c < a->in; c++)
+                out[c] = (dc_real)rows[(int64_t)(from + r) * a->in + c];
+            for (int c = 0; c < a->act; c++)
+                out[a->in + c] = (dc_real)actions[(int64_t)(from + r) * a->act + c];
+        }
+        run_net(&a->judge, some);
+        for (int r = 0; r < some; r++)
+            logits[from + r] = (float)worth(a, r);
     }
 }

@@ -27,7 +27,7 @@ typedef struct dc_actor {
     uint64_t seed;
     int at_once; // rejection: rows whose candidates are handled together
     dc_params params;
-    dc_net policy, judge; // judge: rejection
+    dc_net policy, judge; // judge: rejection, or where it was asked for
     float *candidates;    // (at_once * samples, act); rejection
 } dc_actor;
 
@@ -35,6 +35,7 @@ typedef struct dc_actor_options {
     int kind, samples, flow_steps; // as the run was configured
     int rows;                      // most rows a call
     uint64_t seed;                 // of candidates
+    bool judge;                    // take the critic along, for dc_actor_judge
 } dc_actor_options;
 
 // Read the weights of a checkpoint: actor/..., and for rejection oracle_critic/... or critic/....
@@ -46,6 +47,11 @@ void dc_actor_fini(dc_actor *actor);
 // situation that its noise belongs to: never the same twice, see dc_actor_moment.
 void dc_actor_act(dc_actor *actor, int count, const float *rows, const uint64_t *moments,
                   float *actions);
+
+// What the least of the critics thinks of actions (count, act) at input rows (count, in): logits
+// (count), sigmoid(logit) = gamma^steps. For actors that were opened with a judge.
+void dc_actor_judge(dc_actor *actor, int count, const float *rows, const float *actions,
+                    float *logits);
 
 // Step of an episode of a task, as a moment.
 static inline uint64_t dc_actor_moment(int task, int episode, int step) {

@@ -28,7 +28,19 @@ typedef struct party { // all episodes together
     uint64_t *moments;     // (active) what the policy's noise is drawn by
     int *active;           // (count) numbers of the episodes that go on
     int active_count;
+    dc_paths *paths; // Nullable
 } party;
+
+static void keep_place(party *p, int e) {
+    if (!p->paths) return;
+    dc_path *path = &p->paths->path[e];
+    const double *obs = p->obs + (int64_t)e * p->spec->family->obs;
+    path->xy[2 * path->count] = (float)obs[0];
+    path->xy[2 * path->count + 1] = (float)obs[1];
+    path->count++;
+    path->success = p->episodes[e].success;
+    memcpy(path->goal, p->episodes[e].env.goal, sizeof path->goal);
+}
 
 static dc_status start(party *p, int e) {
     episode *x = &p->episodes[e];
@@ -38,6 +50,7 @@ static dc_status start(party *p, int e) {
     DC_TRY(dc_env_reset(&x->env, &p->spec->tasks[e / p->per_task],
                         p->goal + (int64_t)e * p->spec->goal));
     dc_env_observe(&x->env, p->obs + (int64_t)e * p->spec->family->obs);
+    keep_place(p, e);
     return DC_OK;
 }
 
@@ -66,6 +79,7 @@ static void step_block(void *ctx, int a) {
     x->steps++;
     x->success = outcome.success;
     x->done = outcome.success || x->steps >= p->spec->horizon;
+    keep_place(p, e);
     keep_error(x);
 }
 
@@ -150,8 +164,9 @@ static void release(party *p) {
     free(p->active);
 }
 
-dc_status dc_evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
-                      dc_pool *pool, const atomic_int *stop, dc_eval_score *score) {
+static dc_status evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
+                          dc_pool *pool, const atomic_int *stop, dc_eval_score *score,
+                          dc_paths *paths) {
     const dc_env_spec *spec = dc_world_spec(world);
     DC_CHECK(episodes > 0 && episodes <= EPISODES_MAX && actor->rows >= episodes * DC_TASKS);
     DC_CHECK(spec->family->act <= 64);
@@ -164,10 +179,46 @@ dc_status dc_evaluate(const dc_world *world, dc_actor *actor, int episodes, uint
                .spec = spec,
                .count = episodes * DC_TASKS,
                .per_task = episodes,
-               .seed = seed};
+               .seed = seed,
+               .paths = paths};
     dc_status status = allocate(&p);
     if (status == DC_OK) status = play(&p, actor, pool, stop);
     if (status == DC_OK) count_up(&p, score);
     release(&p);
     return status;
+}
+
+dc_status dc_evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
+                      dc_pool *pool, const atomic_int *stop, dc_eval_score *score) {
+    return evaluate(world, actor, episodes, seed, pool, stop, score, NULL);
+}
+
+// --- paths ---
+
+dc_status dc_paths_new(dc_paths *paths, const dc_env_spec *spec, int episodes) {
+    size_t count = (size_t)episodes * DC_TASKS, room = ((size_t)spec->horizon + 1) * 2;
+    *paths = (dc_paths){.episodes = episodes};
+    paths->path = calloc(count, sizeof *paths->path);
+    paths->xy = calloc(count * room, sizeof *paths->xy);
+    if (!paths->path || !paths->xy) {
+        dc_paths_free(paths);
+        return dc_fail(DC_NO_MEMORY, "lower --episodes", "no memory for the paths of %zu episodes",
+                       count);
+    }
+    for (size_t e = 0; e < count; e++)
+        paths->path[e].xy = paths->xy + e * room;
+    return DC_OK;
+}
+
+void dc_paths_free(dc_paths *paths) {
+    free(paths->path);
+    free(paths->xy);
+    *paths = (dc_paths){0};
+}
+
+dc_status dc_evaluate_paths(const dc_world *world, dc_actor *actor, uint64_t seed, dc_pool *pool,
+                            const atomic_int *stop, dc_eval_score *score, dc_paths *paths) {
+    for (int e = 0; e < paths->episodes * DC_TASKS; e++)
+        paths->path[e].count = 0;
+    return evaluate(world, actor, paths->episodes, seed, pool, stop, score, paths);
 }

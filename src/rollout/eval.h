@@ -21,4 +21,24 @@ typedef struct dc_eval_score {
 dc_status dc_evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
                       dc_pool *pool, const atomic_int *stop, dc_eval_score *score);
 
+// Where the episodes of an evaluation went.
+typedef struct dc_path {
+    bool success;
+    int count;      // places: the start, and one a step
+    double goal[2]; // xy
+    float *xy;      // (count, 2) of the robot
+} dc_path;
+
+typedef struct dc_paths {
+    int episodes;  // of each task
+    dc_path *path; // (DC_TASKS, episodes)
+    float *xy;     // what the paths point into
+} dc_paths;
+
+dc_status dc_paths_new(dc_paths *paths, const dc_env_spec *spec, int episodes);
+void dc_paths_free(dc_paths *paths); // safe on a zeroed struct
+// The same evaluation, with paths->episodes, that keeps the paths.
+dc_status dc_evaluate_paths(const dc_world *world, dc_actor *actor, uint64_t seed, dc_pool *pool,
+                            const atomic_int *stop, dc_eval_score *score, dc_paths *paths);
+
 #endif

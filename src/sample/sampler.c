@@ -3,9 +3,8 @@
 // step to step, and that state is what dc_sampler_save writes.
 #include "sample/sampler.h"
 
-#include "sample/rows.h"
+#include "sample/laws.h"
 #include "sample/slots.h"
-#include "sample/tree.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,13 +18,11 @@ enum {
 
 struct dc_sampler {
     dc_sampler_spec spec;
-    dc_trajectories set;
-    dc_goal_law goals, actor_goals;
-    dc_geometric pairs; // j - i of geometric pairs
-    uint64_t next;      // step to come
-    dc_slots *slots;    // TREE only
-    int32_t *pick;      // (batch) slot of each row; TREE only
-    int64_t *memory;    // (streams in use, batch)
+    dc_laws laws;
+    uint64_t next;   // step to come
+    dc_slots *slots; // TREE only
+    int32_t *pick;   // (batch) slot of each row; TREE only
+    int64_t *memory; // (streams in use, batch)
     int64_t *stream[DC_STREAMS];
 };
 
@@ -94,6 +91,22 @@ static dc_goal_law goal_law(double current, double random, dc_law law_ahead,
     return law;
 }
 
+static dc_laws laws_of(const dc_sampler_spec *spec, const dc_trajectories *set) {
+    dc_laws laws = {.set = *set, .seed = spec->seed, .n = spec->n, .goal_pairs = spec->goal_pairs};
+    laws.pairs = dc_geometric_of(spec->gamma, set->longest);
+    laws.goals = goal_law(spec->goal_current, spec->goal_random, spec->goal_law, &laws.pairs);
+    laws.actor_goals = goal_law(0, spec->actor_random, spec->actor_law, &laws.pairs);
+    laws.stage_length = spec->stage_length;
+    if (laws.stage_length > 0) {
+        laws.stages = (set->longest - 2) / laws.stage_length + 1;
+        laws.stage_steps = spec->stage_total / (uint64_t)laws.stages;
+    }
+    laws.pairs_uniform = spec->pair_law == DC_LAW_UNIFORM;
+    laws.split_random = spec->split == DC_SPLIT_RANDOM;
+    laws.down = spec->order == DC_ORDER_DOWN;
+    return laws;
+}
+
 static bool fills(const dc_sampler_spec *spec, dc_stream stream) {
     switch (stream) {
     case DC_I:
@@ -135,7 +148,7 @@ static dc_status allocate(dc_sampler *sampler) {
         at += batch;
     }
     if (sampler->spec.segments != DC_SEG_TREE) return DC_OK;
-    return dc_slots_new(&sampler->slots, &sampler->set, &sampler->spec);
+    return dc_slots_new(&sampler->slots, &sampler->laws.set, &sampler->spec);
 }
 
 dc_status dc_sampler_new(dc_sampler **out, const dc_dataset *data, const dc_sampler_spec *spec) {
@@ -146,11 +159,7 @@ dc_status dc_sampler_new(dc_sampler **out, const dc_dataset *data, const dc_samp
     dc_sampler *sampler = calloc(1, sizeof *sampler);
     if (!sampler) return dc_fail(DC_NO_MEMORY, NULL, "no memory for a sampler");
     sampler->spec = *spec;
-    sampler->set = set;
-    sampler->pairs = dc_geometric_of(spec->gamma, set.longest);
-    sampler->goals =
-        goal_law(spec->goal_current, spec->goal_random, spec->goal_law, &sampler->pairs);
-    sampler->actor_goals = goal_law(0, spec->actor_random, spec->actor_law, &sampler->pairs);
+    sampler->laws = laws_of(spec, &set);
     dc_status status = allocate(sampler);
     if (status != DC_OK) return dc_sampler_free(sampler), status;
     *out = sampler;
@@ -187,36 +196,12 @@ static dc_status fill_trees(dc_sampler *sampler, uint64_t step) {
                          sampler->stream[DC_K], sampler->stream[DC_J]);
 }
 
-// A pair of the stage that `step` belongs to.
-static dc_pair draw_staged(const dc_sampler *sampler, uint64_t step, dc_u32x4 words) {
-    int64_t each = sampler->spec.stage_length, last = (sampler->set.longest - 2) / each;
-    uint64_t turn = sampler->spec.stage_total / (uint64_t)(last + 1);
-    uint64_t stage = step / (turn ? turn : 1);
-    int64_t s = stage < (uint64_t)last ? (int64_t)stage : last;
-    return dc_draw_length(&sampler->set, words, s * each + 1, (s + 1) * each);
-}
-
-static dc_pair draw_iid_pair(const dc_sampler *sampler, uint64_t step, uint32_t row) {
-    dc_u32x4 words = dc_philox(sampler->spec.seed, DC_STREAM_PAIR, step, row);
-    if (sampler->spec.stage_length > 0) return draw_staged(sampler, step, words);
-    if (sampler->spec.pair_law == DC_LAW_UNIFORM) return dc_draw_pair(&sampler->set, words);
-    dc_place place = dc_draw_start(&sampler->set, words, 0);
-    int64_t j = dc_draw_future(&sampler->pairs, place, words.v[2], words.v[3]);
-    return (dc_pair){place.row, j, place.end};
-}
-
 static void fill_pairs(dc_sampler *sampler, uint64_t step) {
-    bool random = sampler->spec.split == DC_SPLIT_RANDOM;
-    uint64_t seed = sampler->spec.seed;
     for (uint32_t row = 0; row < (uint32_t)sampler->spec.batch; row++) {
-        dc_pair pair = draw_iid_pair(sampler, step, row);
-        int64_t k = pair.i + ((pair.j - pair.i) >> 1);
-        if (random)
-            k = dc_draw_split(pair.i, pair.j, dc_philox(seed, DC_STREAM_SUBGOAL, step, row >> 1),
-                              row & 1);
-        sampler->stream[DC_I][row] = pair.i;
-        sampler->stream[DC_K][row] = k;
-        sampler->stream[DC_J][row] = pair.j;
+        dc_segment s = dc_row_pair(&sampler->laws, step, row);
+        sampler->stream[DC_I][row] = s.i;
+        sampler->stream[DC_K][row] = s.k;
+        sampler->stream[DC_J][row] = s.j;
     }
 }
 
@@ -229,25 +214,10 @@ static void fill_lengths(dc_sampler *sampler) {
     }
 }
 
-// Start and goal of a propagation row; returns the start.
-static dc_place draw_propagation(const dc_sampler *sampler, uint64_t step, uint32_t row,
-                                 int64_t *goal) {
-    const dc_trajectories *set = &sampler->set;
-    uint64_t seed = sampler->spec.seed;
-    if (sampler->spec.goal_pairs) {
-        dc_pair pair = dc_draw_pair(set, dc_philox(seed, DC_STREAM_PROP, step, row));
-        *goal = pair.j;
-        return (dc_place){pair.i, pair.end};
-    }
-    dc_place place = dc_draw_start(set, dc_philox(seed, DC_STREAM_PROP, step, row >> 1), row & 1);
-    *goal = dc_draw_goal(set, &sampler->goals, place, dc_philox(seed, DC_STREAM_GOAL, step, row));
-    return place;
-}
-
 static void fill_propagation(dc_sampler *sampler, uint64_t step) {
     for (uint32_t row = 0; row < (uint32_t)sampler->spec.batch; row++) {
         int64_t goal;
-        dc_place place = draw_propagation(sampler, step, row, &goal);
+        dc_place place = dc_row_propagation(&sampler->laws, step, row, &goal);
         int64_t steps = dc_steps_ahead(place, sampler->spec.n);
         sampler->stream[DC_P][row] = place.row;
         sampler->stream[DC_N][row] = place.row + steps;
@@ -258,21 +228,14 @@ static void fill_propagation(dc_sampler *sampler, uint64_t step) {
 }
 
 static void fill_actor(dc_sampler *sampler, uint64_t step) {
-    uint64_t seed = sampler->spec.seed;
-    for (uint32_t row = 0; row < (uint32_t)sampler->spec.batch; row++) {
-        dc_u32x4 words = dc_philox(seed, DC_STREAM_ACTOR, step, row >> 1);
-        dc_place place = dc_draw_start(&sampler->set, words, row & 1);
-        sampler->stream[DC_S][row] = place.row;
-        words = dc_philox(seed, DC_STREAM_ACTOR_GOAL, step, row);
-        sampler->stream[DC_AG][row] =
-            dc_draw_goal(&sampler->set, &sampler->actor_goals, place, words);
-    }
+    for (uint32_t row = 0; row < (uint32_t)sampler->spec.batch; row++)
+        sampler->stream[DC_S][row] =
+            dc_row_actor(&sampler->laws, step, row, &sampler->stream[DC_AG][row]).row;
 }
 
 static void fill_grounding(dc_sampler *sampler, uint64_t step) {
     for (uint32_t row = 0; row < (uint32_t)sampler->spec.batch; row++) {
-        dc_u32x4 words = dc_philox(sampler->spec.seed, DC_STREAM_GROUND, step, row >> 1);
-        int64_t at = dc_draw_start(&sampler->set, words, row & 1).row;
+        int64_t at = dc_row_ground(&sampler->laws, step, row);
         sampler->stream[DC_A][row] = at;
         sampler->stream[DC_A1][row] = at + 1;
     }
@@ -303,6 +266,14 @@ uint64_t dc_sampler_step(const dc_sampler *sampler) {
     return sampler->next;
 }
 
+const dc_laws *dc_sampler_laws(const dc_sampler *sampler) {
+    return &sampler->laws;
+}
+
+const dc_sampler_spec *dc_sampler_spec_of(const dc_sampler *sampler) {
+    return &sampler->spec;
+}
+
 const int32_t *dc_sampler_slot(const dc_sampler *sampler) {
     return sampler->pick;
 }
@@ -321,7 +292,7 @@ static void header(const dc_sampler *sampler, int64_t words[HEADER_WORDS]) {
     const dc_sampler_spec *spec = &sampler->spec;
     const int64_t values[HEADER_WORDS] = {
         STATE_VERSION,         (int64_t)spec->seed,  spec->batch, (int64_t)spec->segments,
-        (int64_t)spec->split,  (int64_t)spec->order, spec->slots, sampler->set.rows,
+        (int64_t)spec->split,  (int64_t)spec->order, spec->slots, sampler->laws.set.rows,
         (int64_t)sampler->next};
     for (int w = 0; w < HEADER_WORDS; w++)
         words[w] = values[w];

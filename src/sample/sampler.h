@@ -99,6 +99,10 @@ size_t dc_sampler_bytes(const dc_sampler *sampler);
 // refused state (DC_BAD_INPUT), load another or free the sampler.
 dc_status dc_sampler_save(const dc_sampler *sampler, int64_t **words, size_t *count);
 dc_status dc_sampler_load(dc_sampler *sampler, const int64_t *words, size_t count);
+// What it was made from, for a twin on another device (sample/twin.h).
+typedef struct dc_laws dc_laws;
+const dc_laws *dc_sampler_laws(const dc_sampler *sampler);
+const dc_sampler_spec *dc_sampler_spec_of(const dc_sampler *sampler);
 // The step that dc_sampler_next must be asked for.
 uint64_t dc_sampler_step(const dc_sampler *sampler);
 

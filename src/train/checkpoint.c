@@ -76,14 +76,16 @@ static dc_status write_all(const dc_run *run, const char *path, dc_st_tensor *te
     for (int s = 0; s < SLABS; s++)
         for (int i = 0; i < params->count; i++)
             if (describe(params, s, &params->rows[i], names[count], &tensors[count])) count++;
-    char step[32], seed[32], hash[32];
+    char step[32], seed[32], hash[32], obs[32];
     hash_tensors(tensors, count, hash);
     snprintf(step, sizeof step, "%" PRId64, run->step);
     snprintf(seed, sizeof seed, "%" PRId64, run->options.seed);
+    snprintf(obs, sizeof obs, "%d", dc_dataset_column(run->data, "obs")->width);
     dc_st_meta metas[] = {{"format", "dcrl checkpoint 1"},
                           {"agent", run->algo->name},
                           {"step", step},
                           {"seed", seed},
+                          {"obs", obs},
                           {"hash", hash}};
     return dc_st_write(path, tensors, count, metas, sizeof metas / sizeof metas[0]);
 }

@@ -82,8 +82,8 @@ dc_status dc_folder_checkpoints(const char *folder, int64_t **steps, int *count)
 
 // Is this NAME.tmp.PID.N (base/file.c), NAME being one of a run's files?
 static bool is_leftover(const char *entry) {
-    static const char *const names[] = {"config.json", "train.csv", "timing.csv", "result.json",
-                                        "DONE"};
+    static const char *const names[] = {"config.json", "train.csv",   "timing.csv",
+                                        "eval.csv",    "result.json", "DONE"};
     char name[NAME_MAX + 1];
     const char *temp = strstr(entry, ".tmp.");
     if (!temp || temp - entry > NAME_MAX) return false;

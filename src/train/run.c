@@ -35,9 +35,16 @@ const dc_option dc_run_table[] = {
     {"threads", DC_INT, AT(threads), "0", 0, 1024, NULL,
      "threads; 0: all cores. Results do not depend on it"},
     {"device", DC_CHOICE, AT(device), "cpu", 0, 0, "cpu|cuda", "where to train"},
+    {"precision", DC_CHOICE, AT(precision), "auto", 0, 0, "auto|fp32|tf32|bf16",
+     "of matrix products; auto: fp32 on the CPU, tf32 on a GPU"},
     {"log_every", DC_INT, AT(log_every), "1000", 1, 1e12, NULL, "steps between rows of train.csv"},
     {"save_every", DC_INT, AT(save_every), "10000", 1, 1e12, NULL, "steps between checkpoints"},
-    {"keep", DC_INT, AT(keep), "3", 0, 1e9, NULL, "newest checkpoints kept; 0: all"},
+    {"keep", DC_INT, AT(keep), "3", 0, 1e9, NULL,
+     "newest checkpoints kept, and as many evaluated ones; 0: all"},
+    {"eval_every", DC_INT, AT(eval_every), "0", 0, 1e12, NULL,
+     "steps between evaluations (saved, with a row in eval.csv); 0: none"},
+    {"eval_episodes", DC_INT, AT(eval_episodes), "15", 1, 10000, NULL,
+     "episodes of each task in an evaluation"},
     {0},
 };
 #undef AT
@@ -123,9 +130,9 @@ dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
 
 static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) {
     const dc_run_options *o = &run->options;
-    if (o->device != 0)
-        return dc_fail(DC_UNSUPPORTED, "use --device cpu",
-                       "there is no CUDA backend yet (--device cuda)");
+    if (o->device == 0 && o->precision > 1)
+        return dc_fail(DC_USAGE, "use --device cuda, or precision=fp32",
+                       "the CPU multiplies in fp32 only");
     run->data = data;
     if (folder) {
         run->folder = strdup(folder);
@@ -140,7 +147,9 @@ static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) 
                        "the policy would never be trained (policy_after=%" PRId64 ", steps=%" PRId64
                        ")",
                        run->agent.policy_after, o->steps);
-    return DC_OK;
+    if (o->device == 0) return DC_OK;
+    dc_gpu_spec spec = {.precision = o->precision ? o->precision - 1 : 1, .lr = o->lr, .tau = o->tau};
+    return dc_gpu_new(&run->gpu, &run->agent, &spec);
 }
 
 static dc_status refuse_old(const char *folder) {
@@ -199,6 +208,7 @@ dc_status dc_run_resume(dc_run *run, const dc_dataset *data, const char *folder)
 void dc_run_fini(dc_run *run) {
     dc_folder_close_logs(run);
     dc_folder_unlock(run);
+    dc_gpu_free(run->gpu);
     dc_agent_fini(&run->agent);
     dc_pool_free(run->pool);
     free(run->config);
@@ -242,11 +252,13 @@ static void add_metrics(dc_run *run, double norm2) {
     run->sum_count++;
 }
 
-static void close_sums(dc_run *run) {
+static dc_status close_sums(dc_run *run) {
+    if (run->gpu) DC_TRY(dc_gpu_sums(run->gpu, run->sums, true));
     for (int i = 0; i < dc_run_metric_count(run); i++)
         run->last[i] = run->sums[i] / (double)run->sum_count;
     memset(run->sums, 0, sizeof run->sums);
     run->sum_count = 0;
+    return DC_OK;
 }
 
 // --- saving ---
@@ -265,11 +277,13 @@ static dc_status drop_old(const dc_run *run) {
     int64_t *steps;
     int count;
     DC_TRY(dc_folder_checkpoints(run->folder, &steps, &count));
-    int64_t kept = 0;
+    int64_t kept = 0, evaluated = 0; // a score is the mean of the last evaluations: they stay, too
     for (int i = 0; i < count; i++) {
         char path[DC_PATH_MAX];
         // A newer one could not be read when this run was resumed: it must not push out a good one.
-        if (steps[i] > run->step || kept++ < run->options.keep) continue;
+        if (steps[i] > run->step) continue;
+        bool counts = dc_run_evaluates(run, steps[i]) && evaluated++ < run->options.keep;
+        if (kept++ < run->options.keep || counts) continue;
         if (dc_folder_checkpoint(path, run->folder, steps[i]) == DC_OK) unlink(path);
     }
     free(steps);
@@ -280,6 +294,7 @@ dc_status dc_run_save(dc_run *run) {
     if (!run->folder || run->saved_step == run->step) return DC_OK;
     char path[DC_PATH_MAX];
     char bad[DC_WEIGHT_NAME];
+    if (run->gpu) DC_TRY(dc_gpu_fetch(run->gpu));
     dc_checkpoint_find_bad(run, bad);
     if (*bad) return not_finite(run, "tensor", bad, run->step);
     DC_TRY(dc_folder_checkpoint(path, run->folder, run->step));
@@ -311,37 +326,96 @@ static dc_status update(dc_run *run) {
     return DC_OK;
 }
 
+static dc_status cpu_step(dc_run *run) {
+    DC_TRY(dc_agent_gradients(&run->agent, (uint64_t)run->step)); // sample, gather, forward, backward
+    DC_TRY(update(run));                                          // guard, EMA, Adam
+    run->step++;
+    return DC_OK;
+}
+
 typedef struct clock_state { // wall clock of this process's part of the run
     double start, last_progress, last_log;
     int64_t log_step;
 } clock_state;
 
-// What falls due after a step: log, save, progress, stop.
+bool dc_run_evaluates(const dc_run *run, int64_t step) {
+    const dc_run_options *o = &run->options;
+    return o->eval_every && step > 0 && (step % o->eval_every == 0 || step == o->steps);
+}
+
+static dc_status stopped(const dc_run *run) {
+    return dc_fail(DC_INTERRUPTED, NULL, "stopped at step %" PRId64 "%s%s", run->step,
+                   run->folder ? "; continue with dcrl train --resume " : "",
+                   run->folder ? run->folder : "");
+}
+
+// Evaluation takes its time beside the clock of training. One that was stopped is made up for when
+// the run goes on, since its row is missing.
+static dc_status evaluate(dc_run *run, clock_state *clock) {
+    if (!run->evaluate || !run->folder) return DC_OK;
+    double before = dc_now();
+    dc_status status = run->evaluate(run->evaluate_ctx, run, dc_run_evaluates(run, run->step));
+    double seconds = dc_now() - before;
+    clock->start += seconds;
+    clock->last_log += seconds;
+    return status == DC_INTERRUPTED ? stopped(run) : status;
+}
+
+// What falls due after a step: log, save, evaluate, progress, stop.
 static dc_status due(dc_run *run, clock_state *clock) {
     const dc_run_options *o = &run->options;
     double t = dc_now();
     bool last = run->step == o->steps, stop = run->stop && atomic_load(run->stop);
     if (run->step % o->log_every == 0 || last) {
-        close_sums(run);
+        DC_TRY(close_sums(run));
         double rate = (double)(run->step - clock->log_step) / (t - clock->last_log + 1e-9);
         if (run->folder) DC_TRY(dc_folder_log(run, t - clock->start, rate));
         clock->last_log = t;
         clock->log_step = run->step;
     }
-    if (run->step % o->save_every == 0 || last || stop) DC_TRY(dc_run_save(run));
+    bool evaluates = dc_run_evaluates(run, run->step);
+    if (run->step % o->save_every == 0 || evaluates || last || stop) DC_TRY(dc_run_save(run));
+    if (evaluates) DC_TRY(evaluate(run, clock));
+    if (evaluates) t = dc_now();
     if (run->progress && (t - clock->last_progress > 0.2 || last)) {
         clock->last_progress = t;
         run->progress(run->progress_ctx, run, t - clock->start);
     }
-    if (stop && !last)
-        return dc_fail(DC_INTERRUPTED, NULL, "stopped at step %" PRId64 "%s%s", run->step,
-                       run->folder ? "; continue with dcrl train --resume " : "",
-                       run->folder ? run->folder : "");
-    return DC_OK;
+    return stop && !last ? stopped(run) : DC_OK;
+}
+
+// Steps until something falls due, and no more than about a tenth of a second of them.
+static int64_t gpu_stretch(const dc_run *run, const clock_state *clock) {
+    const dc_run_options *o = &run->options;
+    const int64_t every[] = {o->log_every, o->save_every, o->eval_every ? o->eval_every : o->steps,
+                             o->steps};
+    double rate = (double)(run->step - run->first_step) / (dc_now() - clock->start + 1e-9);
+    int64_t most = rate * 0.1 < 10 ? 10 : (int64_t)(rate * 0.1);
+    for (int i = 0; i < 4; i++) {
+        int64_t left = every[i] - run->step % every[i];
+        most = left < most ? left : most;
+    }
+    return most;
+}
+
+// Sums stay on the device until a log row closes them, so that they do not depend on the stretches.
+static dc_status gpu_steps(dc_run *run, const clock_state *clock) {
+    int64_t bad, count = gpu_stretch(run, clock);
+    DC_TRY(dc_gpu_train(run->gpu, count, &bad));
+    if (bad >= 0) { // where it came from, the CPU finds out
+        run->step = bad - 1;
+        DC_TRY(dc_gpu_fetch(run->gpu));
+        DC_TRY(dc_agent_gradients(&run->agent, (uint64_t)run->step));
+        return blame(run);
+    }
+    run->step += count;
+    run->sum_count += count;
+    return dc_gpu_sums(run->gpu, run->sums, false);
 }
 
 static dc_status finish(dc_run *run) {
     char path[DC_PATH_MAX];
+    if (run->gpu) DC_TRY(dc_gpu_fetch(run->gpu));
     if (!run->folder) return DC_OK;
     DC_TRY(dc_run_save(run));
     DC_TRY(dc_folder_path(path, run->folder, "DONE"));
@@ -352,12 +426,11 @@ dc_status dc_run_train(dc_run *run) {
     clock_state clock = {.start = dc_now(), .log_step = run->step};
     clock.last_log = clock.last_progress = clock.start;
     run->first_step = run->step;
+    if (run->gpu) DC_TRY(dc_gpu_send(run->gpu, (uint64_t)run->step, run->sums));
+    DC_TRY(evaluate(run, &clock));
     while (run->step < run->options.steps) {
-        DC_TRY(dc_agent_gradients(&run->agent,
-                                  (uint64_t)run->step)); // sample, gather, forward, backward
-        DC_TRY(update(run));                             // guard, EMA, Adam
-        run->step++;
-        DC_TRY(due(run, &clock)); // log, save, tell, stop
+        DC_TRY(run->gpu ? gpu_steps(run, &clock) : cpu_step(run));
+        DC_TRY(due(run, &clock)); // log, save, evaluate, tell, stop
     }
     return finish(run);
 }

@@ -4,6 +4,7 @@
 //   RUN/train.csv            means of the metrics between two log steps: same seed, same bytes
 //   RUN/timing.csv           wall-clock seconds and steps a second, apart: they are never the same
 //   RUN/step-*.safetensors   complete state: weights, targets, Adam moments, sampler, log sums
+//   RUN/eval.csv             evaluations on the way, by whoever sets `evaluate`
 //   RUN/DONE                 written last
 //
 // Stopping anywhere and resuming gives the same bytes as never having stopped.
@@ -12,16 +13,17 @@
 
 #include "algo/agent.h"
 #include "base/options.h"
+#include "train/gpu.h"
 #include "train/weights.h"
 
 #include <stdatomic.h>
 
 typedef struct dc_run_options {
     char agent[DC_TEXT_MAX], env[DC_TEXT_MAX], data[DC_TEXT_MAX];
-    int64_t steps, seed, batch, threads, log_every, save_every, keep;
+    int64_t steps, seed, batch, threads, log_every, save_every, keep, eval_every, eval_episodes;
     dc_int_list hidden;
     double lr, tau, gamma;
-    int device, form;
+    int device, precision, form;
     dc_int_list rep;
 } dc_run_options;
 
@@ -29,6 +31,9 @@ extern const dc_option dc_run_table[]; // over dc_run_options
 
 typedef struct dc_run dc_run;
 typedef void dc_progress_fn(void *ctx, const dc_run *run, double seconds);
+// Brings eval.csv in line with run->step, whose checkpoint is saved: rows of later steps go, and if
+// this step is `due` and has no row yet, it gets one. The stages after this one know how.
+typedef dc_status dc_evaluate_fn(void *ctx, const dc_run *run, bool due);
 
 struct dc_run {
     dc_run_options options;
@@ -37,6 +42,7 @@ struct dc_run {
     const dc_dataset *data;
     dc_pool *pool;
     dc_agent agent;
+    dc_gpu *gpu;  // NULL: the CPU trains
     char *folder; // NULL: nothing is written
 
     int64_t step;                    // updates done
@@ -52,6 +58,8 @@ struct dc_run {
     const atomic_int *stop;   // non-zero: save and stop
     dc_progress_fn *progress; // called about five times a second
     void *progress_ctx;
+    dc_evaluate_fn *evaluate; // called at the start and every eval_every steps; its time is not
+    void *evaluate_ctx;       // counted as training
 };
 
 // A run that holds nothing yet; dc_run_fini does nothing to it.
@@ -75,6 +83,8 @@ dc_status dc_run_start(dc_run *run, const dc_dataset *data, const char *folder);
 dc_status dc_run_resume(dc_run *run, const dc_dataset *data, const char *folder);
 // Train to options.steps. DC_INTERRUPTED after a stop; state was saved then.
 dc_status dc_run_train(dc_run *run);
+// Whether a step is one to evaluate: every eval_every steps, and the last.
+bool dc_run_evaluates(const dc_run *run, int64_t step);
 // Write a checkpoint now. DC_NOT_FINITE, and nothing written, if the state holds NaN or Inf.
 dc_status dc_run_save(dc_run *run);
 void dc_run_fini(dc_run *run);

@@ -43,14 +43,15 @@ static void figure_lock(dc_text *out) {
         b[m] = (dc_series){names[m], 48, d, e[m], NULL, NULL};
     }
     const dc_panel panels[] = {
-        {"Accumulated error", "horizon H", "A(H)", true, true, a, 5},
-        {"Error by distance, H = 2048", "distance g - s", "mean |d - (g - s)|", false, false, b, 2},
+        {"Accumulated error", "horizon H", "A(H)", true, true, a, 5, false},
+        {"Error by distance, H = 2048", "distance g - s", "mean |d - (g - s)|", false, false, b, 2,
+         false},
     };
     assert_int_equal(dc_plot_svg(out, panels, 2), DC_OK);
 }
 
 static void draw(dc_text *out, const dc_series *series, int count, bool log_x, bool log_y) {
-    const dc_panel panel = {"title", "x", "y", log_x, log_y, series, count};
+    const dc_panel panel = {"title", "x", "y", log_x, log_y, series, count, false};
     assert_int_equal(dc_plot_svg(out, &panel, 1), DC_OK);
 }
 
@@ -88,7 +89,7 @@ static void figure_hostile(dc_text *out) {
         "κ = ½ 中 \xff\xc0\xaf\xed\xa0\x80\xef\xbf\xbf\xf4\x90\x80\x80 \xe4\xb8";
     const double x[] = {1, 2}, y[] = {1, 2};
     const dc_series series[] = {{bad, 2, x, y, NULL, NULL}, {utf8, 2, y, x, NULL, NULL}};
-    const dc_panel panel = {bad, utf8, "</text><text>", false, false, series, 2};
+    const dc_panel panel = {bad, utf8, "</text><text>", false, false, series, 2, false};
     assert_int_equal(dc_plot_svg(out, &panel, 1), DC_OK);
 }
 

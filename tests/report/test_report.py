@@ -198,6 +198,10 @@ def test_groups_and_paper():
     assert table[env, "dcrl:order=down", "overall_success"]["paper_mean"] == "18"
     assert table[env, "dcrl:n=8", "overall_success"]["paper_mean"] == ""
     assert table["humanoidmaze-medium-navigate-v0", "dcrl", "overall_success"]["paper_mean"] == ""
+    # How the policy is extracted is a setting of the environment: the label tells it, the paper's figure stays.
+    rejected = make_run(os.path.join(folder, "e"), env, "dcrl", 0, x, policy="none")
+    assert scores(rejected)[env, "dcrl:policy=none", "overall_success"]["paper_mean"] == "93"
+    shutil.rmtree(rejected)
     page, _ = page_of(folder)
     for text in ("93 ± 3", "1B transitions", "Some run has only 1 evaluation", "for seed in 0 1; do dcrl train"):
         assert text in page.words(), text

@@ -113,7 +113,7 @@ static void inputs(float rows[ROWS][IN], uint64_t moments[ROWS]) {
 }
 
 static dc_actor_options options(int kind) {
-    return (dc_actor_options){kind, SAMPLES, STEPS, ROWS, SEED};
+    return (dc_actor_options){kind, SAMPLES, STEPS, ROWS, SEED, false};
 }
 
 static void test_mean(void **state) {

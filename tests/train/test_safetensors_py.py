@@ -1,6 +1,6 @@
 """Safetensors against the reference implementation, Python's `safetensors`, in both directions.
 
-The library is called through ctypes (build/libdcrl.so). Files that Python writes must read here with the same
+The library is called through ctypes (build/tests/libinside.so). Files that Python writes must read here with the same
 names, types, shapes and bytes; files written here must load in Python; and for a few thousand damaged files both
 must agree on what may be opened, where we are allowed to be stricter only in the ways listed in ALLOWED.
 """
@@ -15,7 +15,7 @@ import numpy as np
 import safetensors
 from safetensors import numpy as st
 
-path = os.path.join(os.environ.get("BUILD", "build"), "libdcrl.so")
+path = os.path.join(os.environ.get("BUILD", "build"), "tests", "libinside.so")
 if any(word in open(path, "rb").read() for word in (b"__asan_init", b"__tsan_init")):
     print("skipped: a library under this sanitizer cannot be loaded into Python")
     sys.exit(0)

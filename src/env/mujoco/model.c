@@ -8,6 +8,7 @@
 #include "env/mujoco/model.h"
 
 #include "base/file.h"
+#include "base/place.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,11 +123,18 @@ static dc_status check_sizes(const mjModel *m, const dc_maze_family *f, const ch
                    (int)m->nu, path);
 }
 
+// The folder of descriptions: what the user names, else the installed one, else the one of set-up.
+static const char *descriptions(char *path, size_t size) {
+    const char *named = getenv("DCRL_OGBENCH");
+    if (named) return named;
+    return dc_place_shared("ogbench", path, size) ? path : DC_DESCRIPTIONS;
+}
+
 static dc_status robot_path(dc_robot robot, char *path, size_t size) {
     static const char *const files[] = {
         [DC_POINT] = "point", [DC_ANT] = "ant", [DC_HUMANOID] = "humanoid"};
-    const char *folder = getenv("DCRL_OGBENCH");
-    int n = snprintf(path, size, "%s/locomaze/assets/%s.xml", folder ? folder : DC_DESCRIPTIONS,
+    char folder[4096];
+    int n = snprintf(path, size, "%s/locomaze/assets/%s.xml", descriptions(folder, sizeof folder),
                      files[robot]);
     if (n > 0 && (size_t)n < size && dc_file_exists(path)) return DC_OK;
     return dc_fail(DC_IO,
@@ -137,7 +145,7 @@ static dc_status robot_path(dc_robot robot, char *path, size_t size) {
 }
 
 dc_status dc_model_compose(const dc_env_spec *spec, mjModel **model) {
-    char path[1024];
+    char path[4352];
     *model = NULL;
     DC_TRY(robot_path(spec->family->robot, path, sizeof path));
     composing c = {.env = spec, .path = path};

@@ -10,7 +10,15 @@
 struct dc_world {
     dc_env_spec spec;
     mjModel *model;
+    // Of the point's worlds only:
+    int walls[DC_MAZE_CELLS]; // geom of each cell's wall, -1 where it is free: (rows, cols)
+    int ball;                 // geom of the point
+    mjContact touch;          // what every contact of ball and wall has in common
 };
+
+// point.c: fill in the above; one physics step of a point inside the map.
+void dc_point_prepare(dc_world *world);
+void dc_point_step(const dc_world *world, mjData *data);
 
 // Compose the model of a spec from OGBench's description file. Owns: *model.
 dc_status dc_model_compose(const dc_env_spec *spec, mjModel **model);

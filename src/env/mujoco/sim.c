@@ -24,16 +24,27 @@ static const double reset_noise = 0.1, pad_reach = 1.5, point_speed = 0.2, point
 
 // ---- worlds ----
 
+static void look_at_walls(void *ctx) {
+    dc_point_prepare(ctx);
+}
+
+static dc_status prepare_point(dc_world *w) {
+    DC_TRY(dc_mujoco_guard(look_at_walls, w, NULL));
+    if (w->touch.dim) return DC_OK;
+    return dc_fail(DC_NO_MEMORY, NULL, "no memory for the state of %s", w->spec.name);
+}
+
 dc_status dc_world_new(dc_world **world, const dc_env_spec *spec) {
     *world = NULL;
     dc_world *w = calloc(1, sizeof *w);
     if (!w) return dc_fail(DC_NO_MEMORY, NULL, "no memory for %s", spec->name);
     w->spec = *spec;
     dc_status status = dc_model_compose(spec, &w->model);
+    if (status == DC_OK && spec->family->robot == DC_POINT) status = prepare_point(w);
     if (status == DC_OK)
         *world = w;
     else
-        free(w);
+        dc_world_free(w);
     return status;
 }
 
@@ -145,10 +156,12 @@ dc_outcome dc_env_judge(const dc_env *env) {
 
 // ---- stepping ----
 
+static bool point_is_inside(const dc_maze *maze, const double *xy) {
+    return xy[0] > -6 && xy[1] > -6 && xy[0] < 4.0 * maze->cols && xy[1] < 4.0 * maze->rows;
+}
+
 // Whether no wall is within the point's radius of a place inside the map.
 static bool point_is_free(const dc_maze *maze, const double *xy) {
-    if (!(xy[0] > -6 && xy[1] > -6 && xy[0] < 4.0 * maze->cols && xy[1] < 4.0 * maze->rows))
-        return false;
     dc_cell at = dc_maze_cell(xy);
     for (int k = 0; k < 9; k++) {
         dc_cell cell = {at.i + k / 3 - 1, at.j + k % 3 - 1};
@@ -169,12 +182,18 @@ static void step_point(dc_env *env, const double *action) {
         d->qpos[k] += move;
         d->qvel[k] = 0;
     }
-    if (point_is_free(spec_of(env)->maze, d->qpos)) {
+    const dc_maze *maze = spec_of(env)->maze;
+    bool inside = point_is_inside(maze, d->qpos);
+    if (inside && point_is_free(maze, d->qpos)) {
         d->qacc_warmstart[0] = d->qacc_warmstart[1] = 0;
         return;
     }
-    for (int s = 0; s < SUBSTEPS; s++)
-        mj_step(model_of(env), d);
+    for (int s = 0; s < SUBSTEPS; s++) {
+        if (inside)
+            dc_point_step(env->world, d);
+        else
+            mj_step(model_of(env), d);
+    }
 }
 
 static void step_ant(dc_env *env, const double *action) {

@@ -1,0 +1,90 @@
+// The CUDA backend as the rest of the program sees it: a device, and programs on it. A program is a
+// loss graph compiled to kernel launches over device memory of its own; the CPU backend is the
+// reference that it is tested against.
+#ifndef DC_CUDA_H
+#define DC_CUDA_H
+
+#include "backend/backend.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum dc_precision { DC_FP32, DC_TF32, DC_BF16 } dc_precision; // of matrix products
+
+typedef struct dc_cuda dc_cuda; // one GPU, one stream
+
+// Take GPU 0 (CUDA_VISIBLE_DEVICES chooses). Errors: no GPU, no driver, wrong driver.
+dc_status dc_cuda_open(dc_cuda **cuda);
+void dc_cuda_close(dc_cuda *cuda); // Nullable; frees everything taken
+const char *dc_cuda_name(const dc_cuda *cuda);
+// Zeroed device memory that lives as long as the device is open. `what` names it in errors.
+dc_status dc_cuda_take(dc_cuda *cuda, size_t bytes, const char *what, const char *remedy, void **p);
+dc_status dc_cuda_put(dc_cuda *cuda, void *device, const void *host, size_t bytes);
+dc_status dc_cuda_get(dc_cuda *cuda, void *host, const void *device, size_t bytes);
+// Wait for all that was started; reports what went wrong on the way.
+dc_status dc_cuda_wait(dc_cuda *cuda);
+size_t dc_cuda_taken(const dc_cuda *cuda); // bytes
+#ifdef __CUDACC__ // for kernels of other stages
+cudaStream_t dc_cuda_stream(const dc_cuda *cuda);
+dc_status dc_cuda_started(const char *what); // did the last launch work?
+#endif
+
+// What a step keeps on the device beside weights: read back when metrics are logged.
+enum { DC_CUDA_SUMS = 32 };
+typedef struct dc_cuda_state {
+    uint64_t step;     // updates done
+    int64_t bad_step;  // first step with NaN or Inf in loss or gradient, -1: none. Nothing is updated from then on
+    double sums[DC_CUDA_SUMS]; // metrics, then the gradient's norm, added up over steps
+    double norm2;              // of the last gradient
+} dc_cuda_state;
+
+typedef struct dc_program dc_program; // a graph compiled for a device
+
+typedef struct dc_program_spec {
+    const dc_graph *graph;
+    int64_t size, ema_size; // of the slabs
+    dc_precision precision;
+    const dc_ref *metrics; // (metric_count) scalars to add up
+    int metric_count;
+    double lr, beta1, beta2, eps, tau;
+} dc_program_spec;
+
+// Compile. Borrows: cuda and graph (until freed).
+dc_status dc_program_new(dc_program **program, dc_cuda *cuda, const dc_program_spec *spec);
+void dc_program_free(dc_program *program); // Nullable; device memory stays with the device
+// The device's copies of the slabs, and the state.
+const dc_slabs *dc_program_slabs(const dc_program *program);
+dc_cuda_state *dc_program_state(const dc_program *program); // device pointer
+// Where gather writes an input: device address, numbers between rows, and whether they are bf16.
+typedef struct dc_cuda_input {
+    void *p;
+    int ld;
+    bool half;
+} dc_cuda_input;
+dc_cuda_input dc_program_input(const dc_program *program, dc_ref input);
+// Host copy of a kept value (tests, and metrics).
+dc_status dc_program_value(dc_program *program, dc_ref node, float *out);
+
+// After the live and target slabs were written from outside: refresh what is derived from them.
+dc_status dc_program_refresh(dc_program *program);
+// Enqueue forward and backward; then guard, EMA, Adam and metrics.
+dc_status dc_program_gradients(dc_program *program);
+dc_status dc_program_update(dc_program *program);
+
+// Record what `enqueue` starts, `repeats` times over, as one CUDA graph, and replay it.
+typedef struct dc_recording dc_recording;
+typedef dc_status dc_enqueue_fn(void *ctx);
+dc_status dc_recording_new(dc_recording **replay, dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx, int repeats);
+dc_status dc_recording_run(dc_recording *replay);
+void dc_recording_free(dc_recording *replay); // Nullable
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,136 @@
+// What the .cu files of the backend share: the device, tensors in its memory, errors as statuses.
+#ifndef DC_CUDA_INTERNAL_CUH
+#define DC_CUDA_INTERNAL_CUH
+
+extern "C" {
+#include "backend/cuda/cuda.h"
+}
+
+#include <cublasLt.h>
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+#include <vector>
+
+typedef __nv_bfloat16 bf16;
+
+struct dc_cuda {
+    cudaStream_t stream;
+    cublasLtHandle_t lt;
+    void *workspace; // of matrix products
+    size_t workspace_bytes, taken;
+    std::vector<void *> memory;
+    char name[256];
+    bool clusters; // blocks can form teams
+};
+
+// A CUDA call's result as a status that names the call.
+dc_status dc_cuda_check(cudaError_t error, const char *call);
+#define CU(call) DC_TRY(dc_cuda_check((call), #call))
+dc_status dc_cublas_check(cublasStatus_t status, const char *call);
+#define LT(call) DC_TRY(dc_cublas_check((call), #call))
+
+// (e, rows, cols) in device memory, rows ld numbers apart, members `step` numbers apart (0: shared).
+struct tensor {
+    void *p;
+    int e, rows, cols, ld;
+    int64_t step;
+    bool half; // bf16, else float
+};
+
+static inline tensor rows_of(tensor t, int lo, int hi) {
+    t.p = (char *)t.p + (int64_t)lo * t.ld * (t.half ? 2 : 4);
+    t.rows = hi - lo;
+    return t;
+}
+
+__host__ __device__ static inline int div_up(int64_t a, int64_t b) {
+    return (int)((a + b - 1) / b);
+}
+
+// A column of sums over blocks of rows that still have to be added up: out[k] (+)= sum over parts of part[k].
+struct column_sum {
+    const float *parts; // (count), `stride` apart
+    float *out;
+    int count, length;
+    int64_t stride;
+    bool add;
+};
+
+// ---- matrix products (linear.cu), row-major: C = op(A) op(B), one for each member ----
+dc_status dc_gemm_cuda(dc_cuda *cuda, dc_precision precision, tensor a, bool a_t, tensor b, bool b_t,
+                       tensor c, bool add);
+// Layers of few outputs: y = x W + bias, with the weights in float.
+enum { HEAD_MAX = 32 };
+dc_status dc_head_fwd(dc_cuda *cuda, tensor x, tensor w, tensor bias, tensor y);
+dc_status dc_head_dx(dc_cuda *cuda, tensor dy, tensor w, tensor dx, bool add);
+// Sums for dW (in, out) and db (out) go to parts (e, count, in * out + out).
+int dc_head_parts(int rows);
+dc_status dc_bias_fwd(dc_cuda *cuda, tensor y, tensor bias); // y += bias, float
+dc_status dc_head_dw(dc_cuda *cuda, tensor x, tensor dy, float *parts);
+// dW of a layer with few inputs, likewise in parts: (e, count, in * out).
+dc_status dc_thin_dw(dc_cuda *cuda, tensor x, tensor dy, float *parts);
+
+// ---- bias + GELU + LayerNorm (gelu_layernorm.cu) ----
+struct layernorm {
+    tensor x;                          // before the bias
+    const float *add;                  // Nullable: the linear layer's bias (e, cols)
+    const float *scale, *bias;         // (e, cols)
+    tensor y;
+    float2 *stats;                     // (e, rows) mean, 1/std
+    int stats_rows;                    // rows of the whole node
+};
+dc_status dc_layernorm_fwd(dc_cuda *cuda, const layernorm *n);
+int dc_layernorm_parts(int e, int rows);
+// x, dy, dx and stats stand at the trained rows; parts (e, count, 3, cols): d scale, d bias, d add.
+dc_status dc_layernorm_bwd(dc_cuda *cuda, const layernorm *n, tensor dy, tensor dx, float *parts);
+
+// ---- narrow ops (narrow.cu): many small ones in one launch ----
+struct narrow {
+    int op;      // dc_op, or NARROW_ZERO
+    int input;   // -1: forward; else: gradient to this input
+    int e;       // members
+    int64_t count; // numbers a member
+    bool add, sync; // sync: a barrier first
+    double a, b;
+    const float *x[DC_INPUTS];
+    int64_t step[DC_INPUTS];
+    int members[DC_INPUTS];
+    float *y; // value, or gradient of the input
+    int64_t ystep;
+    const float *dy;
+    int64_t dystep;
+};
+enum { NARROW_ZERO = DC_OPS, NARROW_ONE, NARROW_MOST = 200 }; // most in one launch
+bool dc_is_narrow(dc_op op);
+bool dc_is_reduction(dc_op op);
+dc_status dc_narrow_run(dc_cuda *cuda, const narrow *device_list, int count, int64_t widest, bool together);
+
+dc_status dc_splice_fwd(dc_cuda *cuda, tensor x, tensor y, tensor out, int column);
+dc_status dc_splice_bwd(dc_cuda *cuda, tensor dout, tensor dy, int column, bool add);
+
+// ---- update (update.cu) ----
+struct shadow { // bf16 copies of a matrix, rows padded
+    int64_t offset;
+    int e, rows, cols, ld;
+    bf16 *live, *ema; // either may be NULL
+};
+struct update_job {
+    float *live, *ema, *grad, *m, *v;
+    int64_t size, ema_size;
+    double lr, beta1, beta2, eps, tau;
+    dc_cuda_state *state;
+    double *norms; // (NORM_BLOCKS)
+    const float *const *metrics; // (metric_count) scalars; the first is the loss
+    int metric_count;
+    const float *loss;
+    const column_sum *sums; // (sum_count)
+    int sum_count, sum_longest;
+    const shadow *shadows; // (shadow_count)
+    int shadow_count;
+};
+enum { NORM_BLOCKS = 256 };
+dc_status dc_column_sums(dc_cuda *cuda, const update_job *job);
+dc_status dc_update_run(dc_cuda *cuda, const update_job *job);
+dc_status dc_shadows_run(dc_cuda *cuda, const update_job *job);
+
+#endif

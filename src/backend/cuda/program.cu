@@ -1,0 +1,637 @@
+// A graph compiled for the device: every node gets memory of its own, forward and backward become a
+// list of launches. Networks' layers are launches each; narrow ops wait until a layer needs what they
+// make, and then go together as one launch (narrow.cu). With bf16, what flows between layers is bf16,
+// and matrices have bf16 copies; weights, gradients of weights, losses and Adam stay float.
+#include "backend/cuda/internal.cuh"
+
+#include <cstring>
+
+struct unit { // one thing to start
+    enum kind { LAYER, GRADIENT, ZERO, GROUP } what;
+    dc_ref node; // or the group's number
+};
+
+struct group { // of narrow ops
+    narrow *device;
+    std::vector<narrow> list;
+    int64_t widest;
+    bool together;
+};
+
+struct part_sums { // of a layer's backward: where sums over rows lie until they are added up
+    float *p;
+    int count;
+};
+
+struct dc_program {
+    dc_cuda *cuda;
+    dc_program_spec spec;
+    const dc_graph *g;
+    dc_slabs slabs; // on the device
+    dc_exec view;   // for the helpers that know which gradients are wanted
+    std::vector<tensor> value, grad;    // of owners
+    std::vector<tensor> copy;           // bf16 copies of matrices, by parameter node
+    std::vector<float2 *> stats;        // of LayerNorm
+    std::vector<part_sums> parts;
+    std::vector<char> half, pad;        // bf16; rows padded to 8 numbers, for products
+    std::vector<dc_ref> norm_of;        // linear node -> its LayerNorm, which then adds the bias; -1
+    std::vector<unit> units;
+    std::vector<group> groups;
+    std::vector<char> pending_value, pending_grad; // made by narrow ops that wait
+    std::vector<column_sum> sums;
+    std::vector<shadow> shadows;
+    update_job job;
+};
+
+static const dc_node *node(const dc_program *p, dc_ref r) {
+    return &p->g->nodes[r];
+}
+
+static bool is_head(const dc_node *n) {
+    return n->op == DC_OP_linear && n->cols <= HEAD_MAX;
+}
+
+// A first layer whose inputs are few: sums over rows, not a product that would be mostly padding.
+static bool is_thin(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    return n->op == DC_OP_linear && p->norm_of[r] >= 0 && node(p, n->in[0])->cols <= HEAD_MAX;
+}
+
+static bool trained(const dc_node *n) {
+    return n->lo < n->hi;
+}
+
+// ---- what is bf16, and which biases LayerNorm adds ----
+
+// Do all consumers of an owner pass the test? Views count as their owner; kept values do not pass.
+template <typename F> static bool consumers(const dc_program *p, dc_ref r, F test) {
+    if (node(p, r)->keep && node(p, r)->op != DC_OP_INPUT) return false;
+    bool any = false;
+    for (dc_ref c = 0; c < p->g->count; c++) {
+        const dc_node *n = node(p, c);
+        for (int i = 0; i < n->in_count; i++) {
+            if (node(p, n->in[i])->base != r || n->op == DC_OP_ROWS || n->op == DC_OP_STOP) continue;
+            any = true;
+            if (n->in[i] != r || !test(n, i)) return false;
+        }
+    }
+    return any;
+}
+
+static void decide(dc_program *p) {
+    for (dc_ref r = 0; r < p->g->count; r++) {
+        const dc_node *n = node(p, r);
+        if (n->op == DC_OP_linear && consumers(p, r, [](const dc_node *c, int) { return c->op == DC_OP_gelu_layernorm; }))
+            for (dc_ref c = r + 1; c < p->g->count; c++)
+                if (node(p, c)->op == DC_OP_gelu_layernorm && node(p, c)->in[0] == r) p->norm_of[r] = c;
+        auto feeds_layer = [](const dc_node *c, int i) { return i == 0 && (c->op == DC_OP_linear || c->op == DC_OP_splice); };
+        bool source = n->op == DC_OP_INPUT || n->op == DC_OP_splice;
+        bool layers_only = (source || n->op == DC_OP_gelu_layernorm) && consumers(p, r, feeds_layer);
+        p->pad[r] = source && layers_only;
+        if (p->spec.precision != DC_BF16) continue;
+        // What a layer reads is bf16, and so is what lies between a product and its LayerNorm.
+        if (source) p->half[r] = layers_only;
+        if (n->op == DC_OP_linear && !is_head(n)) p->half[r] = p->norm_of[r] >= 0 && p->half[node(p, n->in[0])->base];
+        if (n->op == DC_OP_gelu_layernorm) p->half[r] = layers_only && p->half[n->in[0]];
+    }
+    for (dc_ref r = 0; r < p->g->count; r++) // LayerNorm reads and writes one type
+        if (node(p, r)->op == DC_OP_gelu_layernorm && !p->half[r]) p->half[node(p, r)->in[0]] = 0;
+}
+
+// ---- memory ----
+
+static dc_status take(dc_program *p, size_t bytes, void **out) {
+    return dc_cuda_take(p->cuda, bytes, "a training step", "lower batch or hidden, or use --precision bf16", out);
+}
+
+static dc_status take_tensor(dc_program *p, tensor *t, int e, int rows, int cols, bool pad, bool half) {
+    int ld = pad ? (cols + 7) / 8 * 8 : cols;
+    *t = tensor{NULL, e, rows, cols, ld, (int64_t)rows * ld, half};
+    return take(p, (size_t)e * rows * ld * (half ? 2 : 4), &t->p);
+}
+
+// Numbers in one part of a linear node: dW where it is summed in parts, then db unless LayerNorm has it.
+static int part_weights(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r), *x = node(p, n->in[0]);
+    return is_head(n) || is_thin(p, r) ? x->cols * n->cols : 0;
+}
+
+static int part_length(const dc_program *p, dc_ref r) {
+    return part_weights(p, r) + (p->norm_of[r] < 0 ? node(p, r)->cols : 0);
+}
+
+static dc_status take_nodes(dc_program *p) {
+    for (dc_ref r = 0; r < p->g->count; r++) {
+        const dc_node *n = node(p, r);
+        if (n->op == DC_OP_PARAM || n->base != r) continue;
+        DC_TRY(take_tensor(p, &p->value[r], n->e, n->rows, n->cols, p->pad[r], p->half[r]));
+        if (trained(n)) DC_TRY(take_tensor(p, &p->grad[r], n->e, n->hi - n->lo, n->cols, p->pad[r], p->half[r]));
+        if (n->op == DC_OP_gelu_layernorm) {
+            DC_TRY(take(p, sizeof(float2) * n->e * n->rows, (void **)&p->stats[r]));
+            if (trained(n)) {
+                p->parts[r].count = dc_layernorm_parts(n->e, n->hi - n->lo);
+                DC_TRY(take(p, sizeof(float) * n->e * p->parts[r].count * 3 * n->cols, (void **)&p->parts[r].p));
+            }
+        }
+        if (n->op == DC_OP_linear && trained(n) && (p->norm_of[r] < 0 || is_thin(p, r))) {
+            p->parts[r].count = dc_head_parts(n->hi - n->lo);
+            DC_TRY(take(p, sizeof(float) * n->e * p->parts[r].count * (size_t)part_length(p, r), (void **)&p->parts[r].p));
+        }
+    }
+    return DC_OK;
+}
+
+static dc_status take_slabs(dc_program *p) {
+    dc_slabs *s = &p->slabs;
+    s->size = p->spec.size;
+    s->ema_size = p->spec.ema_size;
+    float **all[] = {&s->live, &s->ema, &s->grad, &s->m, &s->v};
+    for (float **slab : all)
+        DC_TRY(dc_cuda_take(p->cuda, (size_t)s->size * sizeof(float), "weights", "lower hidden", (void **)slab));
+    return DC_OK;
+}
+
+// bf16 copies of the matrices that products read. Live and stopped uses share one.
+static dc_status take_shadows(dc_program *p) {
+    for (dc_ref r = 0; p->spec.precision == DC_BF16 && r < p->g->count; r++) {
+        const dc_node *n = node(p, r);
+        if (n->op != DC_OP_linear || is_head(n) || !p->half[n->in[0]]) continue;
+        const dc_node *w = node(p, n->in[1]);
+        tensor *copy = &p->copy[n->in[1]];
+        if (copy->p) continue;
+        bool ema = w->use == DC_EMA, found = false;
+        for (shadow &s : p->shadows) {
+            if (s.offset != w->offset) continue;
+            bf16 **mine = ema ? &s.ema : &s.live;
+            if (!*mine) DC_TRY(take(p, (size_t)w->e * w->rows * s.ld * 2, (void **)mine));
+            *copy = tensor{*mine, w->e, w->rows, w->cols, s.ld, (int64_t)w->rows * s.ld, true};
+            found = true;
+        }
+        if (found) continue;
+        shadow s = {w->offset, w->e, w->rows, w->cols, (w->cols + 7) / 8 * 8, NULL, NULL};
+        bf16 **mine = ema ? &s.ema : &s.live;
+        DC_TRY(take(p, (size_t)w->e * w->rows * s.ld * 2, (void **)mine));
+        *copy = tensor{*mine, w->e, w->rows, w->cols, s.ld, (int64_t)w->rows * s.ld, true};
+        p->shadows.push_back(s);
+    }
+    return DC_OK;
+}
+
+// ---- tensors of nodes ----
+
+static tensor param(const dc_program *p, float *slab, const dc_node *n) {
+    return tensor{slab + n->offset, n->e, n->rows, n->cols, n->cols, (int64_t)n->rows * n->cols, false};
+}
+
+static tensor value_of(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r), *owner = node(p, n->base);
+    if (owner->op == DC_OP_PARAM) return param(p, owner->use == DC_EMA ? p->slabs.ema : p->slabs.live, owner);
+    return rows_of(p->value[n->base], n->row0, n->row0 + n->rows);
+}
+
+// Rows [lo, hi) of a node's gradient.
+static tensor grad_of(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r), *owner = node(p, n->base);
+    if (owner->op == DC_OP_PARAM) return param(p, p->slabs.grad, owner);
+    int first = n->row0 + n->lo - owner->lo;
+    return rows_of(p->grad[n->base], first, first + n->hi - n->lo);
+}
+
+// Of input i of node n, at the rows that n trains.
+static tensor input_value(const dc_program *p, const dc_node *n, int i) {
+    return rows_of(value_of(p, n->in[i]), n->lo, n->hi);
+}
+
+static tensor input_grad(const dc_program *p, const dc_node *n, int i) {
+    int lo = node(p, n->in[i])->lo;
+    return rows_of(grad_of(p, n->in[i]), n->lo - lo, n->hi - lo);
+}
+
+static bool wants(const dc_program *p, const dc_node *n, int i) {
+    return dc_wants(&p->view, n, i);
+}
+
+static bool adds(const dc_program *p, const dc_node *n, int i) {
+    return dc_adds(&p->view, n, i);
+}
+
+static tensor member(tensor t, int e) {
+    if (t.e > 1) t.p = (char *)t.p + e * t.step * (t.half ? 2 : 4);
+    t.e = 1;
+    return t;
+}
+
+// ---- layers ----
+
+static tensor weights(const dc_program *p, dc_ref w, bool half) {
+    return half ? p->copy[w] : value_of(p, w);
+}
+
+static dc_status linear_fwd(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    tensor x = value_of(p, n->in[0]), y = value_of(p, r);
+    if (is_head(n)) return dc_head_fwd(p->cuda, x, value_of(p, n->in[1]), value_of(p, n->in[2]), y);
+    DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, false, weights(p, n->in[1], x.half), false, y, false));
+    return p->norm_of[r] >= 0 ? DC_OK : dc_bias_fwd(p->cuda, y, value_of(p, n->in[2]));
+}
+
+// A shared input receives from every member, in order.
+static dc_status linear_dx(dc_program *p, const dc_node *n, tensor dy) {
+    tensor dx = input_grad(p, n, 0), w = weights(p, n->in[1], dy.half);
+    bool add = adds(p, n, 0);
+    if (is_head(n) && dx.e == dy.e) return dc_head_dx(p->cuda, dy, value_of(p, n->in[1]), dx, add);
+    if (dx.e == dy.e) return dc_gemm_cuda(p->cuda, p->spec.precision, dy, false, w, true, dx, add);
+    for (int e = 0; e < dy.e; e++)
+        DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, member(dy, e), false, member(w, e), true, dx, add || e > 0));
+    return DC_OK;
+}
+
+static dc_status linear_bwd(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    tensor dy = grad_of(p, r), x = input_value(p, n, 0);
+    bool head = is_head(n), thin = is_thin(p, r), weighs = wants(p, n, 1);
+    if (weighs && head) DC_TRY(dc_head_dw(p->cuda, x, dy, p->parts[r].p));
+    if (weighs && thin) DC_TRY(dc_thin_dw(p->cuda, x, dy, p->parts[r].p));
+    if (weighs && !head && !thin) {
+        DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, true, dy, false, grad_of(p, n->in[1]), adds(p, n, 1)));
+        tensor none = x;
+        none.cols = 0;
+        if (p->norm_of[r] < 0) DC_TRY(dc_head_dw(p->cuda, none, dy, p->parts[r].p));
+    }
+    return wants(p, n, 0) ? linear_dx(p, n, dy) : DC_OK;
+}
+
+static layernorm norm_job(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r), *x = node(p, n->in[0]);
+    layernorm job = {};
+    job.x = value_of(p, n->in[0]);
+    job.scale = (const float *)value_of(p, n->in[1]).p;
+    job.bias = (const float *)value_of(p, n->in[2]).p;
+    job.y = value_of(p, r);
+    job.stats = p->stats[r];
+    job.stats_rows = n->rows;
+    if (x->op == DC_OP_linear && p->norm_of[n->in[0]] == r) job.add = (const float *)value_of(p, x->in[2]).p;
+    return job;
+}
+
+static dc_status norm_bwd(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    layernorm job = norm_job(p, r);
+    job.x = input_value(p, n, 0);
+    job.stats += n->lo;
+    DC_CHECK(!wants(p, n, 0) || !adds(p, n, 0));
+    tensor dx = {};
+    if (wants(p, n, 0)) dx = input_grad(p, n, 0);
+    return dc_layernorm_bwd(p->cuda, &job, grad_of(p, r), dx, p->parts[r].p);
+}
+
+static dc_status forward(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    if (n->op == DC_OP_linear) return linear_fwd(p, r);
+    if (n->op == DC_OP_splice)
+        return dc_splice_fwd(p->cuda, value_of(p, n->in[0]), value_of(p, n->in[1]), value_of(p, r), (int)n->a);
+    layernorm job = norm_job(p, r);
+    return dc_layernorm_fwd(p->cuda, &job);
+}
+
+static dc_status backward(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    if (n->op == DC_OP_linear) return linear_bwd(p, r);
+    if (n->op == DC_OP_splice)
+        return wants(p, n, 1) ? dc_splice_bwd(p->cuda, grad_of(p, r), input_grad(p, n, 1), (int)n->a, adds(p, n, 1)) : DC_OK;
+    return norm_bwd(p, r);
+}
+
+// ---- sums over rows that a layer's backward leaves behind ----
+
+static void push_sum(dc_program *p, const dc_node *n, int i, const float *parts, int count, int64_t stride, int64_t member_step,
+                     int length) {
+    if (!wants(p, n, i)) return;
+    tensor out = grad_of(p, n->in[i]);
+    for (int e = 0; e < out.e; e++)
+        p->sums.push_back(column_sum{parts + e * member_step, (float *)out.p + e * out.step, count, length, stride, adds(p, n, i)});
+}
+
+static void list_sums(dc_program *p) {
+    for (dc_ref r = 0; r < p->g->count; r++) {
+        const dc_node *n = node(p, r);
+        const part_sums *s = &p->parts[r];
+        if (!s->p) continue;
+        if (n->op == DC_OP_gelu_layernorm) {
+            int64_t stride = 3 * n->cols, step = s->count * stride;
+            push_sum(p, n, 1, s->p, s->count, stride, step, n->cols);
+            push_sum(p, n, 2, s->p + n->cols, s->count, stride, step, n->cols);
+            if (p->norm_of[n->in[0]] == r) push_sum(p, node(p, n->in[0]), 2, s->p + 2 * n->cols, s->count, stride, step, n->cols);
+        } else {
+            int own = part_weights(p, r);
+            int64_t stride = part_length(p, r), step = s->count * stride;
+            if (own) push_sum(p, n, 1, s->p, s->count, stride, step, own);
+            if (p->norm_of[r] < 0) push_sum(p, n, 2, s->p + own, s->count, stride, step, n->cols);
+        }
+    }
+}
+
+// ---- narrow ops ----
+
+static void flush(dc_program *p) {
+    if (p->groups.empty() || p->groups.back().list.empty()) return;
+    p->units.push_back(unit{unit::GROUP, (dc_ref)p->groups.size() - 1});
+    p->groups.push_back(group());
+    std::fill(p->pending_value.begin(), p->pending_value.end(), 0);
+    std::fill(p->pending_grad.begin(), p->pending_grad.end(), 0);
+}
+
+// What numbers of the list under way an op reads: a barrier is needed unless the same thread made them.
+static bool made_elsewhere(const group *g, const void *p, int64_t count) {
+    for (const narrow &w : g->list)
+        if (w.y == p && w.count == count && !(w.input < 0 && dc_is_reduction((dc_op)w.op))) return false;
+    return true;
+}
+
+static void push_narrow(dc_program *p, narrow n, bool reads_pending) {
+    group *g = &p->groups.back();
+    if ((int)g->list.size() == NARROW_MOST) {
+        flush(p);
+        g = &p->groups.back();
+        reads_pending = false;
+    }
+    if (reads_pending) {
+        const void *all[] = {n.x[0], n.x[1], n.x[2], n.dy, n.input >= 0 ? n.y : NULL};
+        for (const void *x : all) n.sync = n.sync || (x && made_elsewhere(g, x, n.count));
+        n.sync = n.sync || n.op == DC_OP_unpack;
+    }
+    g->together = g->together || n.sync || (n.op < DC_OPS && dc_is_reduction((dc_op)n.op));
+    g->widest = n.count > g->widest ? n.count : g->widest;
+    g->list.push_back(n);
+}
+
+static void set_inputs(const dc_program *p, const dc_node *n, narrow *out, bool back) {
+    for (int i = 0; i < n->in_count; i++) {
+        bool whole = dc_is_reduction(n->op) || n->op == DC_OP_unpack;
+        tensor t = back && !whole ? input_value(p, n, i) : value_of(p, n->in[i]);
+        DC_CHECK(!t.half && t.ld == t.cols);
+        out->x[i] = (const float *)t.p;
+        out->step[i] = t.e == 1 ? 0 : t.step;
+        out->members[i] = t.e;
+    }
+}
+
+static bool reads_pending(const dc_program *p, const dc_node *n) {
+    for (int i = 0; i < n->in_count; i++)
+        if (p->pending_value[node(p, n->in[i])->base]) return true;
+    return false;
+}
+
+static void narrow_fwd(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    narrow out = {};
+    out.op = n->op;
+    out.input = -1;
+    out.a = n->a;
+    out.b = n->b;
+    set_inputs(p, n, &out, false);
+    tensor y = value_of(p, r);
+    out.y = (float *)y.p;
+    out.ystep = y.step;
+    out.e = n->e;
+    const dc_node *x = node(p, n->in[0]);
+    out.count = dc_is_reduction(n->op) ? (int64_t)x->rows * x->cols : (int64_t)n->rows * n->cols;
+    push_narrow(p, out, reads_pending(p, n));
+    p->pending_value[r] = 1;
+}
+
+static void narrow_zero(dc_program *p, dc_ref owner) {
+    tensor t = grad_of(p, owner);
+    narrow out = {};
+    out.op = NARROW_ZERO;
+    out.input = -1;
+    out.e = 1;
+    out.count = (int64_t)t.e * t.rows * t.cols;
+    out.y = (float *)t.p;
+    push_narrow(p, out, false);
+    p->pending_grad[owner] = 1;
+}
+
+static void narrow_bwd(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    for (int i = 0; i < n->in_count; i++) {
+        bool flows = n->op == DC_OP_bce ? i == 0 : n->op == DC_OP_within ? i == 2 : n->op == DC_OP_expectile ? i < 2 : true;
+        if (n->op == DC_OP_unpack || n->op == DC_OP_power || !flows || !wants(p, n, i)) continue;
+        bool whole = dc_is_reduction(n->op);
+        narrow out = {};
+        out.op = n->op;
+        out.input = i;
+        out.a = n->a;
+        out.b = n->b;
+        out.add = adds(p, n, i);
+        set_inputs(p, n, &out, true);
+        tensor dx = whole ? grad_of(p, n->in[i]) : input_grad(p, n, i), dy = grad_of(p, r);
+        DC_CHECK(!dx.half && dx.ld == dx.cols);
+        out.y = (float *)dx.p;
+        out.ystep = dx.e == 1 ? 0 : dx.step;
+        out.dy = (const float *)dy.p;
+        out.dystep = dy.e == 1 ? 0 : dy.step;
+        out.e = whole ? node(p, n->in[0])->e : n->e;
+        out.count = (int64_t)dx.rows * dx.cols;
+        dc_ref base = node(p, n->in[i])->base;
+        bool waits = reads_pending(p, n) || p->pending_grad[r] || p->pending_grad[base];
+        push_narrow(p, out, waits);
+        p->pending_grad[base] = 1;
+    }
+}
+
+// ---- the order of things ----
+
+static void order_forward(dc_program *p) {
+    for (dc_ref r = 0; r < p->g->count; r++) {
+        const dc_node *n = node(p, r);
+        if (n->op < DC_FIRST_COMPUTED) continue;
+        if (dc_is_narrow(n->op)) {
+            narrow_fwd(p, r);
+            continue;
+        }
+        if (reads_pending(p, n)) flush(p);
+        p->units.push_back(unit{unit::LAYER, r});
+    }
+}
+
+// Owners whose gradient is summed start from zero before their first contribution.
+static void order_zeros(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    for (int i = 0; i < n->in_count; i++) {
+        dc_ref base = node(p, n->in[i])->base;
+        const dc_node *owner = node(p, base);
+        if (!owner->grad_sum || owner->grad_first != r || owner->lo == owner->hi) continue;
+        bool seen = false;
+        for (int k = 0; k < i; k++) seen = seen || node(p, n->in[k])->base == base;
+        if (seen) continue;
+        if (dc_is_narrow(n->op) && !p->half[base])
+            narrow_zero(p, base);
+        else
+            p->units.push_back(unit{unit::ZERO, base});
+    }
+}
+
+static bool waits_for_narrow(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    bool waits = p->pending_grad[r] || reads_pending(p, n);
+    for (int i = 0; i < n->in_count; i++) waits = waits || p->pending_grad[node(p, n->in[i])->base];
+    return waits;
+}
+
+static void order_backward(dc_program *p) {
+    dc_ref loss = p->g->loss;
+    if (loss < 0 || !trained(node(p, loss))) return;
+    narrow one = {};
+    one.op = NARROW_ONE;
+    one.input = -1;
+    one.count = 1;
+    one.y = (float *)grad_of(p, loss).p;
+    push_narrow(p, one, false);
+    p->pending_grad[loss] = 1;
+    for (dc_ref r = loss; r >= 0; r--) {
+        const dc_node *n = node(p, r);
+        if (n->op < DC_FIRST_COMPUTED || !trained(n)) continue;
+        if (!dc_is_narrow(n->op) && waits_for_narrow(p, r)) flush(p);
+        order_zeros(p, r);
+        if (dc_is_narrow(n->op))
+            narrow_bwd(p, r);
+        else
+            p->units.push_back(unit{unit::GRADIENT, r});
+    }
+}
+
+// ---- building ----
+
+static dc_status upload(dc_program *p, const void *host, size_t bytes, void **device) {
+    DC_TRY(take(p, bytes, device));
+    return dc_cuda_put(p->cuda, *device, host, bytes);
+}
+
+static dc_status upload_lists(dc_program *p) {
+    for (group &g : p->groups)
+        if (!g.list.empty()) DC_TRY(upload(p, g.list.data(), g.list.size() * sizeof(narrow), (void **)&g.device));
+    update_job *j = &p->job;
+    *j = update_job{p->slabs.live, p->slabs.ema, p->slabs.grad, p->slabs.m, p->slabs.v, p->slabs.size, p->slabs.ema_size,
+                    p->spec.lr, p->spec.beta1, p->spec.beta2, p->spec.eps, p->spec.tau};
+    dc_cuda_state state = {};
+    state.bad_step = -1;
+    DC_TRY(upload(p, &state, sizeof state, (void **)&j->state));
+    DC_TRY(take(p, NORM_BLOCKS * sizeof(double), (void **)&j->norms));
+    std::vector<const float *> metrics;
+    for (int i = 0; i < p->spec.metric_count; i++) metrics.push_back((const float *)value_of(p, p->spec.metrics[i]).p);
+    j->metric_count = p->spec.metric_count;
+    if (!metrics.empty()) DC_TRY(upload(p, metrics.data(), metrics.size() * sizeof(float *), (void **)&j->metrics));
+    if (p->g->loss >= 0) j->loss = (const float *)value_of(p, p->g->loss).p;
+    list_sums(p);
+    j->sum_count = (int)p->sums.size();
+    for (const column_sum &s : p->sums) j->sum_longest = s.length > j->sum_longest ? s.length : j->sum_longest;
+    if (j->sum_count) DC_TRY(upload(p, p->sums.data(), p->sums.size() * sizeof(column_sum), (void **)&j->sums));
+    j->shadow_count = (int)p->shadows.size();
+    if (j->shadow_count) DC_TRY(upload(p, p->shadows.data(), p->shadows.size() * sizeof(shadow), (void **)&j->shadows));
+    return DC_OK;
+}
+
+static dc_status build(dc_program *p) {
+    size_t count = (size_t)p->g->count;
+    p->value.resize(count);
+    p->grad.resize(count);
+    p->copy.resize(count);
+    p->stats.resize(count);
+    p->parts.resize(count);
+    p->half.resize(count);
+    p->pad.resize(count);
+    p->norm_of.assign(count, -1);
+    p->pending_value.resize(count);
+    p->pending_grad.resize(count);
+    p->groups.push_back(group());
+    p->view.graph = p->g;
+    decide(p);
+    DC_TRY(take_slabs(p));
+    DC_TRY(take_nodes(p));
+    DC_TRY(take_shadows(p));
+    order_forward(p);
+    order_backward(p);
+    flush(p);
+    return upload_lists(p);
+}
+
+extern "C" dc_status dc_program_new(dc_program **out, dc_cuda *cuda, const dc_program_spec *spec) {
+    *out = NULL;
+    DC_CHECK(spec->graph->finished && spec->metric_count < DC_CUDA_SUMS);
+    dc_program *p = new dc_program();
+    p->cuda = cuda;
+    p->spec = *spec;
+    p->g = spec->graph;
+    dc_status status = build(p);
+    if (status != DC_OK) {
+        dc_program_free(p);
+        return status;
+    }
+    *out = p;
+    return DC_OK;
+}
+
+extern "C" void dc_program_free(dc_program *p) {
+    delete p;
+}
+
+extern "C" const dc_slabs *dc_program_slabs(const dc_program *p) {
+    return &p->slabs;
+}
+
+extern "C" dc_cuda_state *dc_program_state(const dc_program *p) {
+    return p->job.state;
+}
+
+extern "C" dc_cuda_input dc_program_input(const dc_program *p, dc_ref r) {
+    const tensor *t = &p->value[r];
+    return dc_cuda_input{t->p, t->ld, t->half};
+}
+
+extern "C" dc_status dc_program_value(dc_program *p, dc_ref r, float *out) {
+    tensor t = value_of(p, r);
+    size_t width = t.half ? 2 : 4;
+    std::vector<char> raw((size_t)t.rows * t.ld * width);
+    for (int e = 0; e < t.e; e++) {
+        DC_TRY(dc_cuda_get(p->cuda, raw.data(), (char *)t.p + e * t.step * width, raw.size()));
+        for (int64_t i = 0; i < (int64_t)t.rows * t.cols; i++) {
+            int64_t from = i / t.cols * t.ld + i % t.cols;
+            out[(int64_t)e * t.rows * t.cols + i] =
+                t.half ? __bfloat162float(((bf16 *)raw.data())[from]) : ((float *)raw.data())[from];
+        }
+    }
+    return DC_OK;
+}
+
+extern "C" dc_status dc_program_refresh(dc_program *p) {
+    return dc_shadows_run(p->cuda, &p->job);
+}
+
+static dc_status start(dc_program *p, const unit *u) {
+    switch (u->what) {
+    case unit::LAYER:
+        return forward(p, u->node);
+    case unit::GRADIENT:
+        return backward(p, u->node);
+    case unit::ZERO: {
+        tensor t = grad_of(p, u->node);
+        CU(cudaMemsetAsync(t.p, 0, (size_t)t.e * t.rows * t.ld * (t.half ? 2 : 4), p->cuda->stream));
+        return DC_OK;
+    }
+    case unit::GROUP: {
+        const group *g = &p->groups[(size_t)u->node];
+        return dc_narrow_run(p->cuda, g->device, (int)g->list.size(), g->widest, g->together);
+    }
+    }
+    return DC_OK;
+}
+
+extern "C" dc_status dc_program_gradients(dc_program *p) {
+    for (const unit &u : p->units) DC_TRY(start(p, &u));
+    return dc_column_sums(p->cuda, &p->job);
+}
+
+extern "C" dc_status dc_program_update(dc_program *p) {
+    return dc_update_run(p->cuda, &p->job);
+}

@@ -1,0 +1,17 @@
+// Small pictures as PNG: one byte a pixel into a palette, the first entry transparent.
+#ifndef DC_PNG_H
+#define DC_PNG_H
+
+#include "base/text.h"
+
+#include <stdint.h>
+
+typedef struct dc_colour {
+    uint8_t r, g, b;
+} dc_colour;
+
+// Append a PNG file of pixels (height, width), each a palette entry (256).
+dc_status dc_png_write(dc_text *out, int width, int height, const uint8_t *pixels,
+                       const dc_colour *palette);
+
+#endif

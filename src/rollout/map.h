@@ -1,0 +1,29 @@
+// Value map: how many steps a trained agent believes lie between every place of a maze and a task's
+// goal, log_gamma Q(s, pi(s, g), g). Comes from a checkpoint's policy and critic; report/maze_plot
+// draws it.
+#ifndef DC_VALUE_MAP_H
+#define DC_VALUE_MAP_H
+
+#include "env/sim.h"
+#include "rollout/actor.h"
+
+enum { DC_MAP_ROWS = 1024 }; // rows that the actor must take at a time
+
+typedef struct dc_value_map {
+    const dc_maze *maze;
+    double start[2], goal[2]; // xy: centres of the task's cells
+    int fine;                 // places a cell, along each axis
+    int rows, cols;           // of the grid: maze's times fine
+    float *steps;             // (rows, cols) predicted steps to the goal; NaN in walls
+} dc_value_map;
+
+// Ask about every place of free cells. A robot with more than a place stands as it does after a
+// reset, and its xy are replaced. The actor must have a judge.
+// Errors: DC_BAD_INPUT if the actor is of another environment.
+dc_status dc_value_map_make(dc_value_map *map, const dc_world *world, dc_actor *actor, double gamma,
+                            int task, int fine);
+void dc_value_map_free(dc_value_map *map); // safe on a zeroed struct
+// The xy of a place of the grid.
+void dc_value_map_xy(const dc_value_map *map, int row, int col, double xy[2]);
+
+#endif

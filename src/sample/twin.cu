@@ -1,0 +1,296 @@
+// Twin, see twin.h. One kernel draws the integers of a batch, one gathers the rows. Rows of a batch
+// that take the same slot pop its nodes in order, so a row counts those before it that took the same
+// slot; slots themselves are four words each, whatever the length of their trees.
+extern "C" {
+#include "sample/twin.h"
+#include "sample/laws.h"
+}
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+#include <vector>
+
+enum { BATCH_MAX = 8192, HEADER_WORDS = 9, SLOT_WORDS = 4, ROWS = 64, TEAM = 8 }; // TEAM threads count for a row
+
+typedef struct slot_words {
+    int64_t generation, cursor, start, length;
+} slot_words;
+
+typedef struct draw_job {
+    dc_laws laws;
+    int batch, slots;
+    bool tree, pairs, propagation, actor, grounding;
+    const dc_cuda_state *state;
+    slot_words *slot;    // (slots)
+    slot_words *renewed; // (batch) what the slot becomes after this batch, at its last row
+    int32_t *last;       // (batch) slot whose last row this is, else -1
+    int64_t *stream[DC_STREAMS];
+} draw_job;
+
+typedef struct feed_job {
+    void *out;
+    int ld;
+    bool half;
+    const float *column; // NULL: the stream's integer itself
+    int width, skip, take;
+    const int64_t *rows;
+} feed_job;
+
+struct dc_twin {
+    dc_cuda *cuda;
+    draw_job job;
+    feed_job *feeds; // device
+    int feed_count;
+    std::vector<const float *> seen, sent; // columns that were copied
+};
+
+// ---- kernels ----
+
+__device__ static void put_segment(const draw_job &j, int row, dc_segment s) {
+    j.stream[DC_I][row] = s.i;
+    j.stream[DC_K][row] = s.k;
+    j.stream[DC_J][row] = s.j;
+    j.stream[DC_LEFT][row] = s.k - s.i;
+    j.stream[DC_RIGHT][row] = s.j - s.k;
+}
+
+// Node number `rank` from where the slot stands; leaves it one further in *slot.
+__device__ static dc_segment pop(const draw_job &j, uint32_t number, slot_words *slot, int64_t rank) {
+    int64_t t = slot->cursor + rank, nodes = slot->length ? 2 * slot->length - 1 : 0;
+    while (t >= nodes) {
+        t -= nodes;
+        dc_pair pair = dc_draw_segment(&j.laws.set, j.laws.seed, number, (uint64_t)slot->generation);
+        slot->generation++;
+        slot->start = pair.i;
+        slot->length = pair.j - pair.i;
+        nodes = 2 * slot->length - 1;
+    }
+    slot->cursor = t + 1;
+    return dc_tree_segment(&j.laws, slot->start, slot->length, t);
+}
+
+// The slot of every row, and for each row of the block how many before and after took the same.
+__device__ static void draw_trees(const draw_job &j, uint64_t step) {
+    extern __shared__ uint32_t pick[];
+    for (int row = threadIdx.x; row < j.batch; row += blockDim.x)
+        pick[row] = dc_row_slot(&j.laws, step, (uint32_t)row, (uint32_t)j.slots);
+    __syncthreads();
+    int row = blockIdx.x * ROWS + threadIdx.x / TEAM, part = threadIdx.x % TEAM;
+    int before = 0, after = 0;
+    uint32_t mine = row < j.batch ? pick[row] : ~0u;
+    for (int r = part; r < j.batch; r += TEAM) {
+        bool same = pick[r] == mine;
+        before += same && r < row;
+        after += same && r > row;
+    }
+    for (int d = TEAM / 2; d; d >>= 1) {
+        before += __shfl_xor_sync(~0u, before, d);
+        after += __shfl_xor_sync(~0u, after, d);
+    }
+    if (part || row >= j.batch) return;
+    slot_words slot = j.slot[mine];
+    put_segment(j, row, pop(j, mine, &slot, before));
+    j.last[row] = after ? -1 : (int32_t)mine;
+    if (!after) j.renewed[row] = slot;
+}
+
+__device__ static void draw_rest(const draw_job &j, uint64_t step, uint32_t row) {
+    if (j.pairs) put_segment(j, (int)row, dc_row_pair(&j.laws, step, row));
+    if (j.propagation) {
+        int64_t goal;
+        dc_place place = dc_row_propagation(&j.laws, step, row, &goal);
+        int64_t steps = dc_steps_ahead(place, j.laws.n);
+        j.stream[DC_P][row] = place.row;
+        j.stream[DC_N][row] = place.row + steps;
+        j.stream[DC_G][row] = goal;
+        j.stream[DC_NSTEPS][row] = steps;
+        j.stream[DC_OFF][row] = dc_goal_offset(place, goal);
+    }
+    if (j.actor) j.stream[DC_S][row] = dc_row_actor(&j.laws, step, row, &j.stream[DC_AG][row]).row;
+    if (j.grounding) {
+        int64_t at = dc_row_ground(&j.laws, step, row);
+        j.stream[DC_A][row] = at;
+        j.stream[DC_A1][row] = at + 1;
+    }
+}
+
+// The first blocks draw trees, the others the rest, each for their own rows.
+__global__ static void __launch_bounds__(ROWS *TEAM) draw(draw_job j) {
+    uint64_t step = j.state->step;
+    int trees = j.tree ? (j.batch + ROWS - 1) / ROWS : 0;
+    if ((int)blockIdx.x < trees) {
+        draw_trees(j, step);
+        return;
+    }
+    int row = ((int)blockIdx.x - trees) * blockDim.x + threadIdx.x;
+    if (row < j.batch) draw_rest(j, step, (uint32_t)row);
+}
+
+// A warp copies a row of a feed. Slots move on here, when no row reads them any more.
+__global__ static void gather(draw_job j, const feed_job *feeds, int feed_count) {
+    int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x & 31;
+    int f = warp / j.batch, row = warp % j.batch;
+    if (f >= feed_count) return;
+    if (f == 0 && j.tree && lane == 0 && j.last[row] >= 0) j.slot[j.last[row]] = j.renewed[row];
+    feed_job feed = feeds[f];
+    int64_t from = feed.rows[row], to = (int64_t)row * feed.ld;
+    for (int c = lane; c < feed.take; c += 32) {
+        float v = feed.column ? feed.column[from * feed.width + feed.skip + c] : (float)from;
+        if (feed.half)
+            ((__nv_bfloat16 *)feed.out)[to + c] = __float2bfloat16(v);
+        else
+            ((float *)feed.out)[to + c] = v;
+    }
+}
+
+// ---- building ----
+
+static dc_status send(dc_cuda *cuda, const void *host, size_t bytes, const char *what, void **device) {
+    DC_TRY(dc_cuda_take(cuda, bytes, what, "use a smaller data set or a larger GPU", device));
+    return dc_cuda_put(cuda, *device, host, bytes);
+}
+
+static dc_status send_column(dc_twin *t, const dc_column *column, int64_t rows, const float **device) {
+    for (size_t i = 0; i < t->seen.size(); i++)
+        if (t->seen[i] == column->values) {
+            *device = t->sent[i];
+            return DC_OK;
+        }
+    void *p;
+    DC_TRY(send(t->cuda, column->values, (size_t)rows * (size_t)column->width * sizeof(float), "the data set", &p));
+    t->seen.push_back(column->values);
+    t->sent.push_back((const float *)p);
+    *device = (const float *)p;
+    return DC_OK;
+}
+
+// Where the rows of a pack start: packs of one input follow each other, each a whole batch.
+static int pack_row(const dc_feeds *feeds, const dc_pack *pack) {
+    int index = (int)(pack - feeds->packs), row0 = feeds->fixed_rows[index];
+    for (int p = 0; p < index; p++)
+        if (feeds->packs[p].input == pack->input) row0 += feeds->batch;
+    return row0;
+}
+
+static dc_status send_feeds(dc_twin *t, dc_program *program, const dc_feeds *feeds, const dc_dataset *data) {
+    std::vector<feed_job> list;
+    for (int f = 0; f < feeds->feed_count; f++) {
+        const dc_feed *feed = &feeds->feeds[f];
+        dc_cuda_input in = dc_program_input(program, feed->input);
+        int row0 = feed->pack ? pack_row(feeds, feed->pack) : feed->row0;
+        feed_job job = {};
+        job.out = (char *)in.p + ((int64_t)row0 * in.ld + feed->col0) * (in.half ? 2 : 4);
+        job.ld = in.ld;
+        job.half = in.half;
+        job.rows = t->job.stream[feed->stream];
+        job.take = 1;
+        if (feed->column) {
+            DC_TRY(send_column(t, feed->column, data->rows, &job.column));
+            job.width = feed->column->width;
+            job.skip = feed->skip;
+            job.take = feed->take ? feed->take : feed->column->width;
+        }
+        list.push_back(job);
+    }
+    t->feed_count = (int)list.size();
+    DC_TRY(send(t->cuda, list.data(), list.size() * sizeof(feed_job), "feeds", (void **)&t->feeds));
+    for (int p = 0; p < feeds->pack_count; p++) { // every row of a pack has its place
+        std::vector<float> index((size_t)feeds->batch);
+        for (int r = 0; r < feeds->batch; r++) index[(size_t)r] = (float)(pack_row(feeds, &feeds->packs[p]) + r);
+        dc_cuda_input in = dc_program_input(program, feeds->packs[p].index);
+        DC_TRY(dc_cuda_put(t->cuda, in.p, index.data(), index.size() * sizeof(float)));
+    }
+    return DC_OK;
+}
+
+static dc_status check(const dc_sampler_spec *spec) {
+    if (spec->segments == DC_SEG_TREE && spec->split != DC_SPLIT_MIDPOINT)
+        return dc_fail(DC_UNSUPPORTED, "use split=midpoint, or --device cpu", "the GPU cannot draw trees with chosen splits");
+    if (spec->batch > BATCH_MAX)
+        return dc_fail(DC_UNSUPPORTED, "lower batch, or use --device cpu", "the GPU draws batches of at most %d rows (%d)",
+                       (int)BATCH_MAX, spec->batch);
+    return DC_OK;
+}
+
+static dc_status build(dc_twin *t, dc_program *program, const dc_sampler *sampler, const dc_feeds *feeds, const dc_dataset *data) {
+    const dc_sampler_spec *spec = dc_sampler_spec_of(sampler);
+    DC_TRY(check(spec));
+    draw_job *j = &t->job;
+    j->laws = *dc_sampler_laws(sampler);
+    j->batch = spec->batch;
+    j->slots = spec->slots;
+    j->tree = spec->segments == DC_SEG_TREE;
+    j->pairs = spec->segments == DC_SEG_PAIRS;
+    j->propagation = spec->propagation;
+    j->actor = spec->actor;
+    j->grounding = spec->grounding;
+    j->state = dc_program_state(program);
+    size_t batch = (size_t)spec->batch;
+    DC_TRY(send(t->cuda, j->laws.set.start, ((size_t)j->laws.set.count + 1) * sizeof(int64_t), "trajectories",
+                (void **)&j->laws.set.start));
+    DC_TRY(dc_cuda_take(t->cuda, (size_t)(j->tree ? j->slots : 1) * sizeof(slot_words), "slots", "lower slots", (void **)&j->slot));
+    DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(slot_words), "slots", NULL, (void **)&j->renewed));
+    DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(int32_t), "slots", NULL, (void **)&j->last));
+    for (int s = 0; s < DC_STREAMS; s++)
+        DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(int64_t), "a batch", "lower batch", (void **)&j->stream[s]));
+    DC_TRY(send_feeds(t, program, feeds, data));
+    return dc_twin_put(t, sampler);
+}
+
+extern "C" dc_status dc_twin_new(dc_twin **out, dc_cuda *cuda, dc_program *program, const dc_sampler *sampler,
+                                 const dc_feeds *feeds, const dc_dataset *data) {
+    *out = NULL;
+    dc_twin *t = new dc_twin();
+    t->cuda = cuda;
+    dc_status status = build(t, program, sampler, feeds, data);
+    if (status != DC_OK)
+        dc_twin_free(t);
+    else
+        *out = t;
+    return status;
+}
+
+extern "C" void dc_twin_free(dc_twin *t) {
+    delete t;
+}
+
+extern "C" dc_status dc_twin_next(dc_twin *t) {
+    const draw_job *j = &t->job;
+    int threads = ROWS * TEAM, trees = j->tree ? (j->batch + ROWS - 1) / ROWS : 0;
+    bool rest = j->pairs || j->propagation || j->actor || j->grounding;
+    int blocks = trees + (rest ? (j->batch + threads - 1) / threads : 0);
+    cudaStream_t stream = dc_cuda_stream(t->cuda);
+    draw<<<blocks, threads, j->tree ? (size_t)j->batch * 4 : 0, stream>>>(*j);
+    int warps = t->feed_count * j->batch;
+    gather<<<(warps + 7) / 8, 256, 0, stream>>>(*j, t->feeds, t->feed_count);
+    return dc_cuda_started("sampling");
+}
+
+// ---- state ----
+
+extern "C" dc_status dc_twin_put(dc_twin *t, const dc_sampler *sampler) {
+    if (!t->job.tree) return DC_OK;
+    int64_t *words;
+    size_t count;
+    DC_TRY(dc_sampler_save(sampler, &words, &count));
+    DC_CHECK(count == HEADER_WORDS + (size_t)t->job.slots * SLOT_WORDS);
+    dc_status status = dc_cuda_put(t->cuda, t->job.slot, words + HEADER_WORDS, (size_t)t->job.slots * sizeof(slot_words));
+    free(words);
+    return status;
+}
+
+extern "C" dc_status dc_twin_get(dc_twin *t, dc_sampler *sampler, uint64_t step) {
+    int64_t *words;
+    size_t count;
+    DC_TRY(dc_sampler_save(sampler, &words, &count));
+    words[HEADER_WORDS - 1] = (int64_t)step;
+    dc_status status = DC_OK;
+    if (t->job.tree) status = dc_cuda_get(t->cuda, words + HEADER_WORDS, t->job.slot, (size_t)t->job.slots * sizeof(slot_words));
+    if (status == DC_OK) status = dc_sampler_load(sampler, words, count);
+    free(words);
+    return status;
+}
+
+extern "C" dc_status dc_twin_stream(dc_twin *t, dc_stream stream, int64_t *out) {
+    return dc_cuda_get(t->cuda, out, t->job.stream[stream], (size_t)t->job.batch * sizeof(int64_t));
+}

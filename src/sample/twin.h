@@ -1,0 +1,34 @@
+// Twin: a sampler and its gather on the GPU. It draws the same rows as the CPU's from the same laws
+// (sample/laws.h) and writes them into a program's inputs; nothing but the weights' own state is on
+// the host. Children are not packed there: a product of fixed shape is worth more than the rows saved.
+#ifndef DC_TWIN_H
+#define DC_TWIN_H
+
+#include "backend/cuda/cuda.h"
+#include "sample/gather.h"
+#include "sample/sampler.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dc_twin dc_twin;
+
+// Copies the data set and the tables. Borrows: cuda, program. Errors: explicit trees (split=random or
+// max) and batches of more than 8192 rows cannot be drawn there, and the data set must fit.
+dc_status dc_twin_new(dc_twin **twin, dc_cuda *cuda, dc_program *program, const dc_sampler *sampler,
+                      const dc_feeds *feeds, const dc_dataset *data);
+void dc_twin_free(dc_twin *twin); // Nullable
+// Enqueue the rows of the program's next step: sample, then gather.
+dc_status dc_twin_next(dc_twin *twin);
+// Slots from and to the host's sampler, for checkpoints.
+dc_status dc_twin_put(dc_twin *twin, const dc_sampler *sampler);
+dc_status dc_twin_get(dc_twin *twin, dc_sampler *sampler, uint64_t step);
+// Host copy of a stream (tests); all zero if the spec does not fill it.
+dc_status dc_twin_stream(dc_twin *twin, dc_stream stream, int64_t *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

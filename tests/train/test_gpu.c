@@ -1,0 +1,301 @@
+// The GPU against the CPU: rows equal to the bit, losses and gradients of a whole step within the
+// precision's tolerance, the same bytes twice, resume to the bit. Skipped where there is no GPU.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/philox.h"
+#include "env/lock.h"
+#include "train/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static dc_dataset maze, lock;
+static bool present; // a GPU
+static uint64_t fresh;
+static int failed; // comparisons out of tolerance: all are printed, then told
+
+typedef struct test_case {
+    const char *agent, *sets; // "key=value key=value"
+    bool lock;
+} test_case;
+
+static const test_case cases[] = {
+    {"dcrl", "n=16 batch=512 hidden=512,512,512", true},
+    {"dcrl", "recursion=off n=8", true},
+    {"dcrl", "propagation=off targets=ema*online", true},
+    {"td-n", "n=8", true},
+    {"trl", "kappa=0.7", true},
+    {"trl-n", "n=8 kappa=0.7 lambda=0.5", true},
+    {"dcrl", "rep=0,2 n=25 batch=1024 hidden=512,512,512", false},
+    {"dcrl", "n=25 hidden=100,60", false},
+    {"dcrl", "rep=1,3 order=down policy=none hidden=37,33", false},
+    {"dcrl", "recursion=off rep=0,2 actor_random=0.5 actor_law=geometric", false},
+    {"dcrl", "propagation=off targets=online*online hidden=1024,1024", false},
+    {"td-n", "rep=0,2 n=5 alpha=2", false},
+    {"trl-n", "rep=0,2 n=5", false},
+};
+enum { CASES = sizeof cases / sizeof cases[0] };
+
+static float uniform(uint32_t index) {
+    return 2 * dc_unit(dc_philox(fresh, 99, 0, index).v[0]) - 1;
+}
+
+// Trajectories of very different lengths.
+static void make_maze(void) {
+    enum { TRAJ = 40, OBS = 6, ACT = 3 };
+    int64_t *start, at = 0;
+    static const int lengths[] = {2, 3, 700, 51, 64, 129, 1001, 12, 200, 33};
+    int64_t rows = 0;
+    for (int t = 0; t < TRAJ; t++)
+        rows += lengths[t % 10];
+    assert_int_equal(dc_dataset_make(&maze, rows, TRAJ, &start), DC_OK);
+    for (int t = 0; t < TRAJ; t++) {
+        start[t] = at;
+        at += lengths[t % 10];
+    }
+    start[TRAJ] = at;
+    float *obs, *act;
+    assert_int_equal(dc_dataset_add(&maze, "obs", OBS, &obs), DC_OK);
+    assert_int_equal(dc_dataset_add(&maze, "act", ACT, &act), DC_OK);
+    for (int64_t i = 0; i < rows * OBS; i++)
+        obs[i] = uniform((uint32_t)i);
+    for (int64_t i = 0; i < rows * ACT; i++)
+        act[i] = uniform((uint32_t)(i + 1000000));
+    assert_int_equal(dc_dataset_seal(&maze), DC_OK);
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    dc_dataset_fini(&maze);
+    dc_dataset_fini(&lock);
+    return 0;
+}
+
+static void configure(dc_run *run, const test_case *c, const char *precision, const char *more) {
+    char text[512], *save = NULL;
+    assert_int_equal(dc_run_configure(run, c->agent), DC_OK);
+    snprintf(text, sizeof text, "env=%s hidden=128,128 batch=256 threads=2 device=cuda precision=%s %s %s",
+             c->lock ? "lock-300" : "maze", precision, c->sets, more);
+    for (char *pair = strtok_r(text, " ", &save); pair; pair = strtok_r(NULL, " ", &save)) {
+        char *value = strchr(pair, '=');
+        *value++ = 0;
+        if (dc_run_set(run, pair, value) != DC_OK) fail_msg("%s", dc_error());
+    }
+    run->options.seed = (int64_t)(fresh % 1000);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    fresh = (uint64_t)time(NULL);
+    make_maze();
+    dc_lock l;
+    assert_int_equal(dc_lock_init(&l, 300, 0), DC_OK);
+    assert_int_equal(dc_lock_data(&l, &lock), DC_OK);
+    dc_lock_fini(&l);
+    dc_run run;
+    configure(&run, &cases[3], "fp32", "");
+    present = dc_run_start(&run, &lock, NULL) == DC_OK;
+    printf("GPU: %s\n", present ? dc_gpu_name(run.gpu) : dc_error());
+    dc_run_fini(&run);
+    return 0;
+}
+
+static void start(dc_run *run, const test_case *c, const char *precision, const char *more, const char *folder) {
+    configure(run, c, precision, more);
+    if (dc_run_start(run, c->lock ? &lock : &maze, folder) != DC_OK) fail_msg("%s", dc_error());
+}
+
+// Train a little, so that weights and targets differ and biases are not zero.
+static void warm(dc_run *run, int64_t steps) {
+    run->options.steps = steps;
+    if (dc_run_train(run) != DC_OK) fail_msg("%s", dc_error());
+    assert_int_equal(dc_gpu_fetch(run->gpu), DC_OK);
+}
+
+static double distance(const float *a, const float *b, int64_t n, double *size) {
+    double d = 0, s = 0;
+    for (int64_t i = 0; i < n; i++) {
+        d += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
+        s += (double)b[i] * b[i];
+    }
+    *size = sqrt(s);
+    return sqrt(d);
+}
+
+// Gradients of the same step on both, from the same weights.
+static void compare(const test_case *c, const char *precision, double tolerance) {
+    dc_run run;
+    start(&run, c, precision, "log_every=7", NULL);
+    warm(&run, 60);
+    dc_agent *a = &run.agent;
+    size_t bytes = (size_t)a->params.slabs.size * sizeof(float);
+    float *grad = malloc(bytes), values[DC_METRICS_MAX];
+    assert_int_equal(dc_gpu_gradients(run.gpu, values), DC_OK);
+    memcpy(grad, a->params.slabs.grad, bytes);
+    assert_int_equal(dc_agent_gradients(a, (uint64_t)run.step), DC_OK);
+    double size, d = distance(grad, a->params.slabs.grad, a->params.slabs.size, &size) / size, worst = 0;
+    const char *where = "";
+    for (int i = 0; i < a->params.count; i++) {
+        const dc_param_row *row = &a->params.rows[i];
+        double part, far = distance(grad + row->offset, a->params.slabs.grad + row->offset,
+                                    (int64_t)row->e * row->rows * row->cols, &part);
+        if (part < 1e-3 * size) continue; // hardly any gradient there
+        if (far / part > worst) {
+            worst = far / part;
+            where = row->name;
+        }
+    }
+    double loss = 0;
+    for (int i = 0; i < a->metric_count; i++) {
+        double want = (double)*dc_value(&a->exec, a->metrics[i].node).p, far = fabs(values[i] - want) / (fabs(want) + 1e-3);
+        loss = far > loss ? far : loss;
+    }
+    printf("%-6s %-5s %-62s gradient %.1e, worst tensor %.1e (%s), metrics %.1e\n", precision, c->agent, c->sets, d, worst, where,
+           loss);
+    if (d >= tolerance) failed++;
+    if (worst >= 20 * tolerance) failed++;
+    if (loss >= 2 * tolerance) failed++;
+    free(grad);
+    dc_run_fini(&run);
+}
+
+static void test_gradients(void **state) {
+    (void)state;
+    if (!present) skip();
+    for (int i = 0; i < CASES; i++) {
+        compare(&cases[i], "fp32", 1e-5);
+        compare(&cases[i], "tf32", 3e-3);
+        compare(&cases[i], "bf16", 2e-2);
+    }
+    assert_int_equal(failed, 0);
+}
+
+static void test_rows(void **state) {
+    (void)state;
+    if (!present) skip();
+    for (int i = 0; i < CASES; i++)
+        for (int s = 0; s < 3; s++) {
+            dc_run run;
+            char more[64];
+            snprintf(more, sizeof more, "%s%s", !strcmp(cases[i].agent, "dcrl") ? "slots=" : "",
+                     strcmp(cases[i].agent, "dcrl") ? "" : s == 0 ? "1" : s == 1 ? "128" : "5000");
+            start(&run, &cases[i], "tf32", more, NULL);
+            for (int64_t step = 1; step <= 40; step++) {
+                int64_t bad;
+                assert_int_equal(dc_gpu_train(run.gpu, 1, &bad), DC_OK);
+                assert_int_equal(bad, -1);
+                assert_int_equal(dc_sampler_next(run.agent.sampler, (uint64_t)step - 1), DC_OK);
+                int64_t *words, *others;
+                size_t n, m;
+                assert_int_equal(dc_sampler_save(run.agent.sampler, &words, &n), DC_OK);
+                assert_int_equal(dc_gpu_fetch(run.gpu), DC_OK);
+                assert_int_equal(dc_sampler_save(run.agent.sampler, &others, &m), DC_OK);
+                assert_int_equal(n, m);
+                assert_memory_equal(words, others, n * sizeof *words);
+                free(words);
+                free(others);
+            }
+            dc_run_fini(&run);
+        }
+}
+
+static char *slurp(const char *folder, const char *name, long *n) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    fseek(f, 0, SEEK_END);
+    *n = ftell(f);
+    rewind(f);
+    char *bytes = malloc((size_t)*n + 1);
+    assert_int_equal(fread(bytes, 1, (size_t)*n, f), (size_t)*n);
+    fclose(f);
+    return bytes;
+}
+
+static void expect_equal(const char *a, const char *b) {
+    static const char *const names[] = {"train.csv", "step-0000000130.safetensors"};
+    for (int i = 0; i < 2; i++) {
+        long n, m;
+        char *x = slurp(a, names[i], &n), *y = slurp(b, names[i], &m);
+        assert_int_equal(n, m);
+        assert_memory_equal(x, y, (size_t)n);
+        free(x);
+        free(y);
+    }
+}
+
+static atomic_int stop;
+static void remove_folder(const char *folder) {
+    char command[600];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+// The same seed twice, and stopped and resumed again and again: the same bytes.
+static void test_bytes(void **state) {
+    (void)state;
+    if (!present) skip();
+    static const char *const precisions[] = {"fp32", "tf32", "bf16"};
+    for (int i = 0; i < CASES; i += 3)
+        for (int p = 0; p < 3; p++) {
+            char folders[3][64];
+            for (int k = 0; k < 3; k++) {
+                snprintf(folders[k], sizeof folders[k], "/tmp/test_gpu.%d.%d", (int)getpid(), k);
+                remove_folder(folders[k]);
+            }
+            for (int k = 0; k < 2; k++) {
+                dc_run run;
+                start(&run, &cases[i], precisions[p], "steps=130 log_every=20 save_every=1000", folders[k]);
+                if (dc_run_train(&run) != DC_OK) fail_msg("%s", dc_error());
+                dc_run_fini(&run);
+            }
+            expect_equal(folders[0], folders[1]);
+            dc_run run;
+            start(&run, &cases[i], precisions[p], "steps=130 log_every=20 save_every=1000", folders[2]);
+            for (int parts = 0;; parts++) {
+                stop = 1;
+                run.stop = &stop;
+                dc_status status = dc_run_train(&run);
+                dc_run_fini(&run);
+                if (status == DC_OK) break;
+                assert_int_equal(status, DC_INTERRUPTED);
+                assert_true(parts < 130);
+                configure(&run, &cases[i], precisions[p], "steps=130 log_every=20 save_every=1000");
+                if (dc_run_resume(&run, cases[i].lock ? &lock : &maze, folders[2]) != DC_OK) fail_msg("%s", dc_error());
+            }
+            expect_equal(folders[0], folders[2]);
+            for (int k = 0; k < 3; k++)
+                remove_folder(folders[k]);
+        }
+}
+
+// NaN in the weights is found at its step and named, and nothing is updated.
+static void test_nan(void **state) {
+    (void)state;
+    if (!present) skip();
+    dc_run run;
+    start(&run, &cases[6], "bf16", "", NULL);
+    warm(&run, 20);
+    run.agent.params.slabs.live[5] = NAN;
+    run.options.steps = 100;
+    assert_int_equal(dc_run_train(&run), DC_NOT_FINITE);
+    assert_non_null(strstr(dc_error(), "at step 21"));
+    assert_non_null(strstr(dc_error(), "critic/0"));
+    dc_run_fini(&run);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_gradients), cmocka_unit_test(test_bytes),
+                                       cmocka_unit_test(test_nan)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

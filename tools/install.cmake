@@ -1,0 +1,40 @@
+# What `cmake --install` puts where. The tree stands on its own: it needs neither deps/ nor the build folder,
+# and can be moved, because everything in it is found from where the program or the library lies.
+#
+#   bin/dcrl                 the program
+#   lib/libdcrl.so           the library; include/dcrl/ its headers
+#   lib/dcrl/                libmujoco, ours alone
+#   lib/cmake/dcrl/, lib/pkgconfig/dcrl.pc   for find_package(dcrl) and pkg-config
+#   share/dcrl/ogbench/      the robots' descriptions (src/base/place.c looks here)
+#   share/doc/dcrl/          licences of all that is copied, the API's tour, the example
+include(CMakePackageConfigHelpers)
+set(CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/dcrl)
+set(DOC_DIR share/doc/dcrl)
+
+install(TARGETS dcrl)
+install(TARGETS dcrl_shared EXPORT dcrlTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY include/dcrl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES LICENSE docs/api.md DESTINATION ${DOC_DIR})
+install(DIRECTORY examples DESTINATION ${DOC_DIR} PATTERN "build*" EXCLUDE)
+
+if(MUJOCO_LIB)
+  install(PROGRAMS ${MUJOCO_LIB} DESTINATION ${CMAKE_INSTALL_LIBDIR}/dcrl)
+  install(FILES ${DEPS}/mujoco/LICENSE DESTINATION ${DOC_DIR} RENAME LICENSE.mujoco)
+  install(FILES ${DEPS}/mujoco/LICENSES_THIRD_PARTY.md DESTINATION ${DOC_DIR} RENAME LICENSES_THIRD_PARTY.mujoco.md)
+  install(FILES ${DEPS}/ogbench/LICENSE DESTINATION ${DOC_DIR} RENAME LICENSE.ogbench)
+  install(DIRECTORY ${DEPS}/ogbench DESTINATION share/dcrl)
+  file(RELATIVE_PATH up /x/${CMAKE_INSTALL_BINDIR} /x/${CMAKE_INSTALL_LIBDIR}/dcrl)
+  set_target_properties(dcrl PROPERTIES INSTALL_RPATH "$ORIGIN/${up}")
+  set_target_properties(dcrl_shared PROPERTIES INSTALL_RPATH "$ORIGIN/dcrl")
+endif()
+if(DCRL_CUDA) # the toolkit's libraries stay where they are
+  set_target_properties(dcrl dcrl_shared PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+endif()
+
+install(EXPORT dcrlTargets NAMESPACE dcrl:: DESTINATION ${CMAKE_DIR} FILE dcrlConfig.cmake)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/dcrlConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/dcrlConfigVersion.cmake DESTINATION ${CMAKE_DIR})
+
+file(RELATIVE_PATH up /x/${CMAKE_INSTALL_LIBDIR}/pkgconfig /x)
+configure_file(tools/dcrl.pc.in ${CMAKE_BINARY_DIR}/dcrl.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/dcrl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
