@@ -27,7 +27,7 @@ if(MUJOCO_LIB)
   set_target_properties(dcrl PROPERTIES INSTALL_RPATH "$ORIGIN/${up}")
   set_target_properties(dcrl_shared PROPERTIES INSTALL_RPATH "$ORIGIN/dcrl")
 endif()
-if(DCRL_CUDA) # the toolkit's libraries stay where they are
+if(WITH_CUDA) # the toolkit's libraries stay where they are
   set_target_properties(dcrl dcrl_shared PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 endif()
 

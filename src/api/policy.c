@@ -31,14 +31,9 @@ static dc_status newest(const char *folder, char path[DC_PATH_MAX]) {
     return dc_folder_checkpoint(path, folder, step);
 }
 
-// How the policy acts stands in the run's config, beside its checkpoints. A file that lies elsewhere
-// is taken for the plain kind, and the actor says so if its weights are of another.
+// How the policy acts stands in the run's config, beside its checkpoints.
 static dc_status read_setting(dcrl_policy *p, const char *folder, dc_actor_options *options) {
     dc_setting setting;
-    char path[DC_PATH_MAX];
-    *options = (dc_actor_options){.kind = DC_POLICY_DDPGBC, .rows = PIECE};
-    DC_TRY(dc_folder_path(path, folder, "config.json"));
-    if (!dc_file_exists(path)) return DC_OK;
     DC_TRY(dc_setting_read(&setting, folder));
     snprintf(p->env, sizeof p->env, "%s", setting.env);
     *options = dc_setting_actor(&setting, PIECE, 0);
@@ -48,6 +43,16 @@ static dc_status read_setting(dcrl_policy *p, const char *folder, dc_actor_optio
 static void folder_of(const char *path, char folder[DC_PATH_MAX]) {
     const char *slash = strrchr(path, '/');
     snprintf(folder, DC_PATH_MAX, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+}
+
+// The same for a file. One that lies elsewhere is taken for the plain kind, and the actor says so if its
+// weights are of another.
+static dc_status read_setting_beside(dcrl_policy *p, const char *file, dc_actor_options *options) {
+    char folder[DC_PATH_MAX], config[DC_PATH_MAX];
+    *options = (dc_actor_options){.kind = DC_POLICY_DDPGBC, .rows = PIECE};
+    folder_of(file, folder);
+    DC_TRY(dc_folder_path(config, folder, "config.json"));
+    return dc_file_exists(config) ? read_setting(p, folder, options) : DC_OK;
 }
 
 // Width of an observation, from the checkpoint's metadata.
@@ -67,15 +72,14 @@ static dc_status read_obs(const char *path, int most, int *obs) {
 }
 
 static dc_status open_policy(dcrl_policy *p, const char *path, int threads) {
-    char newest_path[DC_PATH_MAX], folder[DC_PATH_MAX];
+    char newest_path[DC_PATH_MAX];
     dc_actor_options options;
     if (dc_folder_exists(path)) {
         DC_TRY(read_setting(p, path, &options));
         DC_TRY(newest(path, newest_path));
         path = newest_path;
     } else {
-        folder_of(path, folder);
-        DC_TRY(read_setting(p, folder, &options));
+        DC_TRY(read_setting_beside(p, path, &options));
     }
     if (threads != 1) DC_TRY(dc_pool_new(&p->pool, threads));
     DC_TRY(dc_actor_open(&p->actor, path, &options, p->pool));

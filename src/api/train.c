@@ -1,6 +1,7 @@
 // Runs of the public API: train/run.h behind a handle, with its data set and its wish to stop.
 #include "api/api.h"
 #include "api/setup.h"
+#include "rollout/watch.h"
 #include "train/presets.h"
 
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 struct dcrl_run {
     dc_run run;
     dc_dataset own; // loaded by the run's options; empty if the caller gave the data
+    dc_watch watch; // evaluates on the way, if eval_every is set
     bool started;
     atomic_int stop;
     dcrl_progress_fn *progress; // of the call of dcrl_run_train that runs now
@@ -55,10 +57,21 @@ dcrl_status dcrl_run_set(dcrl_run *run, const char *key, const char *value) {
     return dc_api_status(dc_run_set(&run->run, key, value));
 }
 
+// Evaluation on the way, if the options ask for it.
+static dc_status open_watch(dcrl_run *run, const dc_dataset *data) {
+    if (!run->run.options.eval_every) return DC_OK;
+    DC_TRY(dc_watch_open(&run->watch, &run->run, data));
+    run->run.evaluate = dc_watch_evaluate;
+    run->run.evaluate_ctx = &run->watch;
+    return DC_OK;
+}
+
 static dc_status start(dcrl_run *run, const dcrl_dataset *data, const char *folder) {
     DC_TRY(dc_setup_goal(&run->run));
     if (!data) DC_TRY(dc_setup_data(&run->run, &run->own));
-    return dc_run_start(&run->run, data ? &data->data : &run->own, folder);
+    const dc_dataset *rows = data ? &data->data : &run->own;
+    DC_TRY(open_watch(run, rows));
+    return dc_run_start(&run->run, rows, folder);
 }
 
 dcrl_status dcrl_run_start(dcrl_run *run, const dcrl_dataset *data, const char *folder) {
@@ -77,7 +90,9 @@ static dc_status resume(dcrl_run *run, const dcrl_dataset *data, const char *fol
     if (data) given = data->data; // a look at it; the caller stays the owner
     DC_TRY(dc_setup_reopen(&run->run, data ? &given : &run->own, folder, threads));
     run->started = true;
-    return dc_run_resume(&run->run, data ? &data->data : &run->own, folder);
+    const dc_dataset *rows = data ? &data->data : &run->own;
+    DC_TRY(open_watch(run, rows));
+    return dc_run_resume(&run->run, rows, folder);
 }
 
 dcrl_status dcrl_run_resume(dcrl_run **run, const dcrl_dataset *data, const char *folder,
@@ -122,6 +137,7 @@ int64_t dcrl_run_step(const dcrl_run *run) {
 void dcrl_run_free(dcrl_run *run) {
     if (!run) return;
     dc_run_fini(&run->run);
+    dc_watch_close(&run->watch);
     dc_dataset_fini(&run->own);
     free(run);
 }

@@ -27,8 +27,6 @@ dc_status dc_setting_read(dc_setting *setting, const char *folder) {
     if (status == DC_OK && config->kind != DC_JSON_OBJECT)
         status = dc_fail(DC_BAD_INPUT, NULL, "%s/config.json is not a JSON object", folder);
     if (status == DC_OK) status = read_known(setting, config);
-    if (status == DC_OK && !*setting->env)
-        status = dc_fail(DC_BAD_INPUT, "train with --env", "%s names no environment", folder);
     dc_arena_fini(&arena);
     return status;
 }

@@ -11,7 +11,8 @@ typedef struct dc_setting {
     dc_policy policy; // kind, samples, flow_steps
 } dc_setting;
 
-// Read RUN/config.json; what it does not say has its default, but for the environment.
+// Read RUN/config.json; what it does not say has its default. A run on data alone names no
+// environment.
 dc_status dc_setting_read(dc_setting *setting, const char *folder);
 // The actor's options for at most `rows` rows a call.
 dc_actor_options dc_setting_actor(const dc_setting *setting, int rows, uint64_t seed);

@@ -4,6 +4,7 @@
 extern "C" {
 #include "sample/twin.h"
 #include "sample/laws.h"
+#include "sample/noise.h"
 }
 
 #include <cuda_bf16.h>
@@ -32,7 +33,8 @@ typedef struct feed_job {
     int ld;
     bool half;
     const float *column; // NULL: the stream's integer itself
-    int width, skip, take;
+    int width, skip, take, one_hot, repeat;
+    dc_draw draw;
     const int64_t *rows;
 } feed_job;
 
@@ -126,6 +128,14 @@ __global__ static void __launch_bounds__(ROWS *TEAM) draw(draw_job j) {
     if (row < j.batch) draw_rest(j, step, (uint32_t)row);
 }
 
+// Column c of a row of a feed; `copy` numbers its repetitions.
+__device__ static float cell(const draw_job &j, const feed_job &f, uint64_t step, int row, int copy, int64_t from, int c) {
+    if (f.draw == DC_DRAW_TIME) return dc_draw_time(j.laws.seed, step, (uint32_t)row);
+    if (f.draw == DC_DRAW_NOISE) return dc_draw_normal(j.laws.seed, DC_STREAM_NOISE, step, (uint32_t)(row * f.take + c));
+    if (f.one_hot) return c == (f.column ? (int)f.column[from * f.width] : copy);
+    return f.column ? f.column[from * f.width + f.skip + c] : (float)from;
+}
+
 // A warp copies a row of a feed. Slots move on here, when no row reads them any more.
 __global__ static void gather(draw_job j, const feed_job *feeds, int feed_count) {
     int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x & 31;
@@ -133,13 +143,17 @@ __global__ static void gather(draw_job j, const feed_job *feeds, int feed_count)
     if (f >= feed_count) return;
     if (f == 0 && j.tree && lane == 0 && j.last[row] >= 0) j.slot[j.last[row]] = j.renewed[row];
     feed_job feed = feeds[f];
-    int64_t from = feed.rows[row], to = (int64_t)row * feed.ld;
-    for (int c = lane; c < feed.take; c += 32) {
-        float v = feed.column ? feed.column[from * feed.width + feed.skip + c] : (float)from;
-        if (feed.half)
-            ((__nv_bfloat16 *)feed.out)[to + c] = __float2bfloat16(v);
-        else
-            ((float *)feed.out)[to + c] = v;
+    uint64_t step = j.state->step;
+    int64_t from = feed.draw == DC_DRAW_NONE ? feed.rows[row] : 0;
+    for (int copy = 0; copy < feed.repeat; copy++) {
+        int64_t to = ((int64_t)row * feed.repeat + copy) * feed.ld;
+        for (int c = lane; c < feed.take; c += 32) {
+            float v = cell(j, feed, step, row, copy, from, c);
+            if (feed.half)
+                ((__nv_bfloat16 *)feed.out)[to + c] = __float2bfloat16(v);
+            else
+                ((float *)feed.out)[to + c] = v;
+        }
     }
 }
 
@@ -183,12 +197,15 @@ static dc_status send_feeds(dc_twin *t, dc_program *program, const dc_feeds *fee
         job.ld = in.ld;
         job.half = in.half;
         job.rows = t->job.stream[feed->stream];
-        job.take = 1;
+        job.take = feed->draw != DC_DRAW_NONE ? feed->take : feed->one_hot ? feed->one_hot : 1;
+        job.draw = feed->draw;
+        job.one_hot = feed->one_hot;
+        job.repeat = feed->repeat ? feed->repeat : 1;
         if (feed->column) {
             DC_TRY(send_column(t, feed->column, data->rows, &job.column));
             job.width = feed->column->width;
             job.skip = feed->skip;
-            job.take = feed->take ? feed->take : feed->column->width;
+            if (!feed->one_hot) job.take = feed->take ? feed->take : feed->column->width;
         }
         list.push_back(job);
     }

@@ -4,8 +4,7 @@
 // rest.
 #include "tensor/graph.h"
 
-// May gradient flow from node n to its input number i?
-static bool flows(const dc_node *n, int i) {
+bool dc_flows(const dc_node *n, int i) {
     switch (n->op) {
     case DC_OP_STOP:
     case DC_OP_unpack:
@@ -72,7 +71,7 @@ static void mark_needs(dc_graph *g) {
         dc_node *n = &g->nodes[r];
         n->needs = n->op == DC_OP_PARAM && n->use == DC_LIVE;
         for (int i = 0; i < n->in_count; i++)
-            if (flows(n, i) && g->nodes[n->in[i]].needs) n->needs = true;
+            if (dc_flows(n, i) && g->nodes[n->in[i]].needs) n->needs = true;
     }
 }
 
@@ -86,7 +85,7 @@ static void mark_rows(dc_graph *g) {
         if (n->lo == n->hi) continue;
         for (int i = 0; i < n->in_count; i++) {
             dc_node *x = &g->nodes[n->in[i]];
-            if (!flows(n, i) || !x->needs) continue;
+            if (!dc_flows(n, i) || !x->needs) continue;
             int lo, hi;
             reach(n, i, x, &lo, &hi);
             widen(x, lo, hi);
@@ -106,7 +105,7 @@ static void mark_sums(dc_graph *g) {
         if (n->lo == n->hi || n->op == DC_OP_ROWS || n->op == DC_OP_STOP) continue;
         for (int i = 0; i < n->in_count; i++) {
             const dc_node *x = &g->nodes[n->in[i]];
-            if (!flows(n, i) || !x->needs) continue;
+            if (!dc_flows(n, i) || !x->needs) continue;
             dc_node *owner = &g->nodes[x->base];
             if (owner->grad_first >= 0 || x != owner) owner->grad_sum = true;
             if (owner->grad_first < 0) owner->grad_first = r;

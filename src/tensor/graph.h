@@ -119,6 +119,9 @@ unsigned dc_op_reads(dc_op op); // bit i: the gradient reads input i
 int64_t dc_op_aux(const dc_graph *g, const dc_node *n);
 int64_t dc_op_scratch(const dc_graph *g, const dc_node *n);
 
+// May gradient flow from node n to its input number i?
+bool dc_flows(const dc_node *n, int i);
+
 // grad.c and plan.c, called by dc_graph_finish.
 void dc_graph_grad(dc_graph *g);
 dc_status dc_graph_plan(dc_graph *g);

@@ -40,7 +40,9 @@ static dc_status build(dc_gpu *gpu, const dc_gpu_spec *spec) {
                                .beta1 = 0.9,
                                .beta2 = 0.999,
                                .eps = 1e-8,
-                               .tau = spec->tau};
+                               .tau = spec->tau,
+                               .policy_first = a->policy_first,
+                               .policy_after = a->policy_after};
     gpu->metrics = a->metric_count;
     DC_TRY(dc_cuda_open(&gpu->cuda));
     DC_TRY(dc_program_new(&gpu->program, gpu->cuda, &program));

@@ -128,6 +128,18 @@ dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
     return DC_OK;
 }
 
+// What the device's step does not know would be left out without a word, so it is refused.
+static dc_status check_gpu(const dc_agent *agent) {
+    bool known = agent->policy_after == 0;
+    for (int i = 0; i < agent->feeds.feed_count; i++) {
+        const dc_feed *f = &agent->feeds.feeds[i];
+        known = known && f->draw == DC_DRAW_NONE && f->one_hot == 0 && f->repeat == 0;
+    }
+    if (known) return DC_OK;
+    return dc_fail(DC_UNSUPPORTED, "use --device cpu",
+                   "a GPU trains neither flows nor discrete actions nor a policy after its critic");
+}
+
 static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) {
     const dc_run_options *o = &run->options;
     if (o->device == 0 && o->precision > 1)
@@ -148,7 +160,9 @@ static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) 
                        ")",
                        run->agent.policy_after, o->steps);
     if (o->device == 0) return DC_OK;
-    dc_gpu_spec spec = {.precision = o->precision ? o->precision - 1 : 1, .lr = o->lr, .tau = o->tau};
+    DC_TRY(check_gpu(&run->agent));
+    dc_gpu_spec spec = {
+        .precision = o->precision ? o->precision - 1 : 1, .lr = o->lr, .tau = o->tau};
     return dc_gpu_new(&run->gpu, &run->agent, &spec);
 }
 
@@ -327,8 +341,9 @@ static dc_status update(dc_run *run) {
 }
 
 static dc_status cpu_step(dc_run *run) {
-    DC_TRY(dc_agent_gradients(&run->agent, (uint64_t)run->step)); // sample, gather, forward, backward
-    DC_TRY(update(run));                                          // guard, EMA, Adam
+    DC_TRY(
+        dc_agent_gradients(&run->agent, (uint64_t)run->step)); // sample, gather, forward, backward
+    DC_TRY(update(run));                                       // guard, EMA, Adam
     run->step++;
     return DC_OK;
 }

@@ -211,6 +211,24 @@ static void test_policy(void **state) {
     dcrl_dataset_close(data);
 }
 
+// A checkpoint file alone is enough; one that lies about its observations is refused.
+static void test_policy_file(void **state) {
+    (void)state;
+    dcrl_policy *policy;
+    char command[256];
+    snprintf(command, sizeof command,
+             "cd %s && cp whole/step-*12.safetensors good && sed 's/\"obs\":\"2\"/\"obs\":\"4\"/' "
+             "good >bad "
+             "&& ! cmp -s good bad",
+             folder);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(dcrl_policy_open(&policy, inside("good"), 2), DCRL_OK);
+    assert_int_equal(dcrl_policy_sizes(policy).obs, OBS);
+    dcrl_policy_close(policy);
+    assert_told(dcrl_policy_open(&policy, inside("bad"), 1), DCRL_BAD_INPUT, "observation");
+    assert_null(policy);
+}
+
 static void test_bad_policies(void **state) {
     (void)state;
     dcrl_policy *policy;
@@ -260,6 +278,23 @@ static void test_env(void **state) {
     dcrl_env_close(NULL);
 }
 
+// A run that evaluates on the way leaves its scores in the folder.
+static void test_evaluates(void **state) {
+    (void)state;
+    dcrl_dataset *data = make_data();
+    dcrl_run *run = make_run("2");
+    assert_int_equal(dcrl_run_set(run, "env", "pointmaze-medium-v0"), DCRL_OK);
+    assert_int_equal(dcrl_run_set(run, "eval_every", "2"), DCRL_OK);
+    assert_int_equal(dcrl_run_set(run, "eval_episodes", "1"), DCRL_OK);
+    dcrl_status status = dcrl_run_start(run, data, inside("watched"));
+    if (status == DCRL_OK) status = dcrl_run_train(run, NULL, NULL);
+    dcrl_run_free(run);
+    dcrl_dataset_close(data);
+    if (status == DCRL_UNSUPPORTED || status == DCRL_IO) skip(); // a build without MuJoCo
+    assert_int_equal(status, DCRL_OK);
+    assert_int_equal(access(inside("watched/eval.csv"), R_OK), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_data_from_memory),
@@ -267,8 +302,10 @@ int main(void) {
         cmocka_unit_test(test_train_stop_resume),
         cmocka_unit_test(test_bad_runs),
         cmocka_unit_test(test_policy),
+        cmocka_unit_test(test_policy_file),
         cmocka_unit_test(test_bad_policies),
         cmocka_unit_test(test_env),
+        cmocka_unit_test(test_evaluates),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

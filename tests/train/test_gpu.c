@@ -40,6 +40,9 @@ static const test_case cases[] = {
     {"dcrl", "rep=1,3 order=down policy=none hidden=37,33", false},
     {"dcrl", "recursion=off rep=0,2 actor_random=0.5 actor_law=geometric", false},
     {"dcrl", "propagation=off targets=online*online hidden=1024,1024", false},
+    {"dcrl", "rep=0,2 policy=rejection", false},
+    {"dcrl", "rep=0,2 policy_after=30", false},
+    {"dcrl", "form=value rep=0,2", true}, // discrete actions
     {"td-n", "rep=0,2 n=5 alpha=2", false},
     {"trl-n", "rep=0,2 n=5", false},
 };

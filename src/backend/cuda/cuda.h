@@ -52,6 +52,9 @@ typedef struct dc_program_spec {
     const dc_ref *metrics; // (metric_count) scalars to add up
     int metric_count;
     double lr, beta1, beta2, eps, tau;
+    // After so many updates of the weights before policy_first, only those from there on are trained,
+    // and Adam counts anew; 0: all together.
+    int64_t policy_first, policy_after;
 } dc_program_spec;
 
 // Compile. Borrows: cuda and graph (until freed).

@@ -89,7 +89,8 @@ struct narrow {
     int op;      // dc_op, or NARROW_ZERO
     int input;   // -1: forward; else: gradient to this input
     int e;       // members
-    int64_t count; // numbers a member
+    int64_t count; // numbers a member, or rows of `cols` columns
+    int cols;
     bool add, sync; // sync: a barrier first
     double a, b;
     const float *x[DC_INPUTS];
@@ -118,6 +119,7 @@ struct update_job {
     float *live, *ema, *grad, *m, *v;
     int64_t size, ema_size;
     double lr, beta1, beta2, eps, tau;
+    int64_t policy_first, policy_after; // see dc_program_spec
     dc_cuda_state *state;
     double *norms; // (NORM_BLOCKS)
     const float *const *metrics; // (metric_count) scalars; the first is the loss

@@ -21,8 +21,14 @@ bool dc_is_narrow(dc_op op) {
     return op >= DC_FIRST_COMPUTED && op != DC_OP_linear && op != DC_OP_gelu_layernorm && op != DC_OP_splice;
 }
 
+// Ops that end in one number.
+__host__ __device__ static bool reduces(int op) {
+    return op == DC_OP_expectile || op == DC_OP_mean || op == DC_OP_bce || op == DC_OP_square || op == DC_OP_relative_mean ||
+           op == DC_OP_log_likelihood;
+}
+
 bool dc_is_reduction(dc_op op) {
-    return op == DC_OP_expectile || op == DC_OP_mean || op == DC_OP_bce || op == DC_OP_square || op == DC_OP_relative_mean;
+    return reduces(op);
 }
 
 // Sum over the team, the same for all its threads.
@@ -67,6 +73,9 @@ __device__ static inline float at(const narrow &n, int i, int e, int64_t m) {
     return n.x[i][e * n.step[i] + m];
 }
 
+__device__ static float expectation(const narrow &n, int64_t r);
+__device__ static double likelihood(const narrow &n, int64_t r);
+
 // Value of a number of an op that works number by number.
 __device__ static float forward(const narrow &n, int e, int64_t m) {
     float x = at(n, 0, e, m), a = (float)n.a, b = (float)n.b;
@@ -91,6 +100,8 @@ __device__ static float forward(const narrow &n, int e, int64_t m) {
         return softplus(x);
     case DC_OP_power:
         return powf(a, x);
+    case DC_OP_expected:
+        return expectation(n, m);
     case DC_OP_ensemble_min: {
         float least = x;
         for (int k = 1; k < n.members[0]; k++) {
@@ -107,6 +118,7 @@ __device__ static float forward(const narrow &n, int e, int64_t m) {
 __device__ static double term(const narrow &n, int e, int64_t m) {
     float p = at(n, 0, e, m);
     if (n.op == DC_OP_mean || n.op == DC_OP_relative_mean) return p;
+    if (n.op == DC_OP_log_likelihood) return likelihood(n, m);
     float t = at(n, 1, e, m), d = p - t;
     if (n.op == DC_OP_square) return (double)d * d;
     if (n.op == DC_OP_bce) {
@@ -199,8 +211,39 @@ __device__ static void min_grad(const narrow &n, int64_t m) {
     for (int k = 0; k < n.members[0]; k++) put(n, k, m, k == least ? n.dy[m] : 0);
 }
 
-__device__ static bool reduces(int op) {
-    return op == DC_OP_expectile || op == DC_OP_mean || op == DC_OP_bce || op == DC_OP_square || op == DC_OP_relative_mean;
+// ---- softmax policies: a row of few columns at a time ----
+
+__device__ static float log_sum(const float *x, int cols) {
+    float most = x[0], sum = 0;
+    for (int c = 1; c < cols; c++) most = fmaxf(most, x[c]);
+    for (int c = 0; c < cols; c++) sum += expf(x[c] - most);
+    return most + logf(sum);
+}
+
+__device__ static float expectation(const narrow &n, int64_t r) {
+    const float *x = n.x[0] + r * n.cols, *q = n.x[1] + r * n.cols;
+    float total = log_sum(x, n.cols), sum = 0;
+    for (int c = 0; c < n.cols; c++) sum += expf(x[c] - total) * q[c];
+    return sum;
+}
+
+__device__ static double likelihood(const narrow &n, int64_t r) {
+    const float *x = n.x[0] + r * n.cols, *t = n.x[1] + r * n.cols;
+    float total = log_sum(x, n.cols);
+    double sum = 0;
+    for (int c = 0; c < n.cols; c++) sum += (double)t[c] * (x[c] - total);
+    return sum;
+}
+
+__device__ static void softmax_grad(const narrow &n, float g, int64_t r) {
+    const float *x = n.x[0] + r * n.cols, *y = n.x[1] + r * n.cols;
+    bool mean = n.op == DC_OP_expected;
+    float total = log_sum(x, n.cols), mass = 0, middle = mean ? expectation(n, r) : 0;
+    for (int c = 0; c < n.cols; c++) mass += y[c];
+    for (int c = 0; c < n.cols; c++) {
+        float p = expf(x[c] - total);
+        put(n, 0, r * n.cols + c, mean ? n.dy[r] * p * (y[c] - middle) : g * (y[c] - mass * p));
+    }
 }
 
 __device__ static void run_one(const narrow &n, int64_t first, int64_t stride) {
@@ -216,6 +259,10 @@ __device__ static void run_one(const narrow &n, int64_t first, int64_t stride) {
     for (int64_t m = first; m < n.count; m += stride) {
         if (n.op == DC_OP_ensemble_min && n.input >= 0) {
             min_grad(n, m);
+            continue;
+        }
+        if ((n.op == DC_OP_expected || n.op == DC_OP_log_likelihood) && n.input >= 0) {
+            softmax_grad(n, g, m);
             continue;
         }
         for (int e = 0; e < n.e; e++) {

@@ -358,7 +358,7 @@ static void push_narrow(dc_program *p, narrow n, bool reads_pending) {
     if (reads_pending) {
         const void *all[] = {n.x[0], n.x[1], n.x[2], n.dy, n.input >= 0 ? n.y : NULL};
         for (const void *x : all) n.sync = n.sync || (x && made_elsewhere(g, x, n.count));
-        n.sync = n.sync || n.op == DC_OP_unpack;
+        n.sync = n.sync || n.op == DC_OP_unpack || n.op == DC_OP_expected || n.op == DC_OP_log_likelihood;
     }
     g->together = g->together || n.sync || (n.op < DC_OPS && dc_is_reduction((dc_op)n.op));
     g->widest = n.count > g->widest ? n.count : g->widest;
@@ -367,7 +367,7 @@ static void push_narrow(dc_program *p, narrow n, bool reads_pending) {
 
 static void set_inputs(const dc_program *p, const dc_node *n, narrow *out, bool back) {
     for (int i = 0; i < n->in_count; i++) {
-        bool whole = dc_is_reduction(n->op) || n->op == DC_OP_unpack;
+        bool whole = dc_is_reduction(n->op) || n->op == DC_OP_unpack || n->op == DC_OP_expected;
         tensor t = back && !whole ? input_value(p, n, i) : value_of(p, n->in[i]);
         DC_CHECK(!t.half && t.ld == t.cols);
         out->x[i] = (const float *)t.p;
@@ -396,6 +396,8 @@ static void narrow_fwd(dc_program *p, dc_ref r) {
     out.e = n->e;
     const dc_node *x = node(p, n->in[0]);
     out.count = dc_is_reduction(n->op) ? (int64_t)x->rows * x->cols : (int64_t)n->rows * n->cols;
+    out.cols = x->cols;
+    if (n->op == DC_OP_log_likelihood) out.count = x->rows;
     push_narrow(p, out, reads_pending(p, n));
     p->pending_value[r] = 1;
 }
@@ -415,9 +417,9 @@ static void narrow_zero(dc_program *p, dc_ref owner) {
 static void narrow_bwd(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     for (int i = 0; i < n->in_count; i++) {
-        bool flows = n->op == DC_OP_bce ? i == 0 : n->op == DC_OP_within ? i == 2 : n->op == DC_OP_expectile ? i < 2 : true;
-        if (n->op == DC_OP_unpack || n->op == DC_OP_power || !flows || !wants(p, n, i)) continue;
-        bool whole = dc_is_reduction(n->op);
+        if (!dc_flows(n, i) || !wants(p, n, i)) continue;
+        bool whole = dc_is_reduction(n->op), softmax = n->op == DC_OP_expected || n->op == DC_OP_log_likelihood;
+        DC_CHECK(!softmax || n->op == DC_OP_log_likelihood || (n->lo == 0 && n->hi == n->rows));
         narrow out = {};
         out.op = n->op;
         out.input = i;
@@ -432,7 +434,8 @@ static void narrow_bwd(dc_program *p, dc_ref r) {
         out.dy = (const float *)dy.p;
         out.dystep = dy.e == 1 ? 0 : dy.step;
         out.e = whole ? node(p, n->in[0])->e : n->e;
-        out.count = (int64_t)dx.rows * dx.cols;
+        out.cols = dx.cols;
+        out.count = softmax ? dx.rows : (int64_t)dx.rows * dx.cols;
         dc_ref base = node(p, n->in[i])->base;
         bool waits = reads_pending(p, n) || p->pending_grad[r] || p->pending_grad[base];
         push_narrow(p, out, waits);
@@ -513,7 +516,7 @@ static dc_status upload_lists(dc_program *p) {
         if (!g.list.empty()) DC_TRY(upload(p, g.list.data(), g.list.size() * sizeof(narrow), (void **)&g.device));
     update_job *j = &p->job;
     *j = update_job{p->slabs.live, p->slabs.ema, p->slabs.grad, p->slabs.m, p->slabs.v, p->slabs.size, p->slabs.ema_size,
-                    p->spec.lr, p->spec.beta1, p->spec.beta2, p->spec.eps, p->spec.tau};
+                    p->spec.lr, p->spec.beta1, p->spec.beta2, p->spec.eps, p->spec.tau, p->spec.policy_first, p->spec.policy_after};
     dc_cuda_state state = {};
     state.bad_step = -1;
     DC_TRY(upload(p, &state, sizeof state, (void **)&j->state));

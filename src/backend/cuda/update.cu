@@ -63,14 +63,18 @@ __global__ static void update(update_job j) {
     double norm2 = norm2_of(j);
     if (!good(j, norm2)) return;
     __shared__ rates shared;
+    int64_t done = (int64_t)j.state->step;
+    bool late = j.policy_after && done >= j.policy_after; // as dc_agent_adam has it
+    int64_t from = late ? j.policy_first : 0, to = j.policy_after && !late ? j.policy_first : j.size;
     if (threadIdx.x == 0) {
-        double t = (double)(j.state->step + 1), c1 = 1 - pow(j.beta1, t), c2 = 1 - pow(j.beta2, t);
+        double t = (double)(done + 1 - (late ? j.policy_after : 0)), c1 = 1 - pow(j.beta1, t), c2 = 1 - pow(j.beta2, t);
         shared = {(float)j.tau,         (float)(1 - j.tau),   (float)(j.lr / c1), (float)j.beta1,  (float)j.beta2,
                   (float)(1 - j.beta1), (float)(1 - j.beta2), (float)j.eps,       (float)(1 / c2)};
     }
     __syncthreads();
     const rates r = shared;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < j.size / 4; i += (int64_t)gridDim.x * blockDim.x) {
+    int64_t stride = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = from / 4 + (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < to / 4; i += stride) {
         float4 p = ((float4 *)j.live)[i], m = ((float4 *)j.m)[i], v = ((float4 *)j.v)[i], g = ((const float4 *)j.grad)[i];
         if (i < j.ema_size / 4) { // from the weights before the step
             float4 e = ((float4 *)j.ema)[i];
