@@ -7,20 +7,41 @@
 
 #include "api/setup.h"
 #include "backend/cpu/cpu.h"
+#include "base/philox.h"
+#include "sample/noise.h"
+#include "train/presets.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char usage[] = "usage: dcrl bench train [--work lock] [--seconds T] [--threads T] "
-                            "[--set key=value]... [--json]\n"
-                            "\n"
-                            "Trains the named work (lock: 3x512, batch 512, H 2048, n 64) and "
-                            "tells steps a second, the share of each\n"
-                            "op, and the rate of its matrix products beside OpenBLAS alone on the "
-                            "same shapes and threads.\n"
-                            "\n"
-                            "example: dcrl bench train --seconds 10 --threads 2 --json\n";
+static const char usage[] =
+    "usage: dcrl bench train [--work lock|standard|long] [--seconds T] [--threads T] [--set "
+    "key=value]... [--json]\n"
+    "\n"
+    "Trains the named work and tells steps a second, the share of each op, and the rate of its "
+    "matrix products\n"
+    "beside OpenBLAS alone on the same shapes and threads.\n"
+    "\n"
+    "  lock      d(s, g) of a lock of 2048 states: 3x512, batch 512, n 64\n"
+    "  standard  antmaze-large's sizes: 3x512, batch 1024, n 25, oracle critic, ddpgbc policy\n"
+    "  long      humanoidmaze-giant's: 4x1024, batch 1024, n 100, oracle critic, flow policy\n"
+    "\n"
+    "The last two train on a million random rows, so that nothing must be fetched.\n"
+    "\n"
+    "example: dcrl bench train --work standard --seconds 10 --threads 2 --json\n";
+
+// What is trained: an environment that makes its own data, or a preset on random rows.
+typedef struct work {
+    const char *name, *env, *preset;
+    int obs, act, states; // columns, and rows of a trajectory
+} work;
+
+static const work works[] = {{"lock", "lock-2048", NULL, 0, 0, 0},
+                             {"standard", NULL, "standard", 29, 8, 1000},
+                             {"long", NULL, "long", 69, 21, 4000}};
+#define WORKS "lock|standard|long" // names of the rows above
+enum { RANDOM_ROWS = 1000000 };
 
 typedef struct flags {
     int work, device, precision;
@@ -29,7 +50,7 @@ typedef struct flags {
 } flags;
 
 static const dc_option table[] = {
-    {"work", DC_CHOICE, offsetof(flags, work), "lock", 0, 0, "lock", "what to train"},
+    {"work", DC_CHOICE, offsetof(flags, work), "lock", 0, 0, WORKS, "what to train"},
     {"device", DC_CHOICE, offsetof(flags, device), "cpu", 0, 0, "cpu|cuda", "where"},
     {"precision", DC_CHOICE, offsetof(flags, precision), "fp32", 0, 0, "fp32",
      "of matrix products"},
@@ -71,23 +92,29 @@ static void push(products *p, int m, int n, int k, bool a_t, bool b_t) {
     p->flops += 2.0 * m * n * k;
 }
 
+static void collect_member(const dc_exec *exec, dc_ref r, products *p) {
+    const dc_node *n = &exec->graph->nodes[r], *x = &exec->graph->nodes[n->in[0]];
+    int used = exec->used[r]; // of the last step
+    for (int row = 0; row < used; row += DC_ROW_BLOCK)
+        push(p, used - row < DC_ROW_BLOCK ? used - row : DC_ROW_BLOCK, n->cols, x->cols, false,
+             false);
+    int trained = n->hi - n->lo;
+    bool live = exec->graph->nodes[n->in[1]].needs; // else the weights are held
+    for (int row = 0; x->needs && row < trained; row += DC_ROW_BLOCK)
+        push(p, trained - row < DC_ROW_BLOCK ? trained - row : DC_ROW_BLOCK, x->cols, n->cols,
+             false, true);
+    for (int col = 0; live && trained && col < x->cols; col += 128)
+        push(p, x->cols - col < 128 ? x->cols - col : 128, n->cols, trained, true, false);
+}
+
 // The products of all linear nodes, in blocks as backend/cpu/linear.c makes them.
 static void collect(const dc_exec *exec, products *p) {
     const dc_graph *g = exec->graph;
     for (dc_ref r = 0; r < g->count; r++) {
         const dc_node *n = &g->nodes[r];
         if (n->op != DC_OP_linear) continue;
-        const dc_node *x = &g->nodes[n->in[0]];
-        int used = exec->used[r]; // of the last step
-        for (int row = 0; row < used; row += DC_ROW_BLOCK)
-            push(p, used - row < DC_ROW_BLOCK ? used - row : DC_ROW_BLOCK, n->cols, x->cols, false,
-                 false);
-        int trained = n->hi - n->lo;
-        for (int row = 0; x->needs && row < trained; row += DC_ROW_BLOCK)
-            push(p, trained - row < DC_ROW_BLOCK ? trained - row : DC_ROW_BLOCK, x->cols, n->cols,
-                 false, true);
-        for (int col = 0; trained && col < x->cols; col += 128)
-            push(p, x->cols - col < 128 ? x->cols - col : 128, n->cols, trained, true, false);
+        for (int e = 0; e < n->e; e++)
+            collect_member(exec, r, p);
     }
 }
 
@@ -124,13 +151,54 @@ static double measure_products(products *p, dc_pool *pool) {
     return p->flops * rounds / spent * 1e-9;
 }
 
+static dc_status apply_preset(dc_run *run, const char *name) {
+    dc_arena arena;
+    dc_preset preset;
+    dc_arena_init(&arena, 0);
+    dc_status status = dc_preset_find(&arena, name, &preset);
+    if (status == DC_OK) status = dc_preset_apply(run, &preset);
+    dc_arena_fini(&arena);
+    return status;
+}
+
 static dc_status configure(dc_run *run, const flags *f) {
+    const work *w = &works[f->work];
     DC_TRY(dc_run_configure(run, "dcrl"));
-    DC_TRY(dc_run_set(run, "env", "lock-2048"));
+    if (w->env) DC_TRY(dc_run_set(run, "env", w->env));
+    if (w->preset) {
+        DC_TRY(apply_preset(run, w->preset));
+        DC_TRY(dc_run_set(run, "rep", "0,2")); // goals are places
+    }
     DC_TRY(dc_run_set(run, "steps", "1000000000"));
     run->options.threads = f->threads;
     run->options.device = f->device;
     return DC_OK;
+}
+
+static void fill(float *values, int width, uint32_t stream, float most) {
+    for (int64_t row = 0; row < RANDOM_ROWS; row++)
+        for (int c = 0; c < width; c++) {
+            float x = dc_draw_normal(0, stream, (uint64_t)row, (uint32_t)c);
+            values[row * width + c] = x > most ? most : x < -most ? -most : x;
+        }
+}
+
+// Normal observations, clipped normal actions, trajectories of one length.
+static dc_status random_data(const work *w, dc_dataset *data) {
+    int64_t *starts;
+    float *obs, *act;
+    DC_TRY(dc_dataset_make(data, RANDOM_ROWS, RANDOM_ROWS / w->states, &starts));
+    for (int64_t t = 0; t <= RANDOM_ROWS / w->states; t++)
+        starts[t] = t * w->states;
+    DC_TRY(dc_dataset_add(data, "obs", w->obs, &obs));
+    DC_TRY(dc_dataset_add(data, "act", w->act, &act));
+    fill(obs, w->obs, DC_STREAM_ENV, 100);
+    fill(act, w->act, DC_STREAM_LOCK, 1);
+    return dc_dataset_seal(data);
+}
+
+static dc_status make_data(dc_run *run, const work *w, dc_dataset *data) {
+    return w->env ? dc_setup_data(run, data) : random_data(w, data);
 }
 
 static void tell(const dc_run *run, const flags *f, bool json, double seconds, const double *times,
@@ -140,16 +208,17 @@ static void tell(const dc_run *run, const flags *f, bool json, double seconds, c
     double linear = (times[DC_OP_linear] + times[DC_OPS + DC_OP_linear]) / done;
     double reached = p->flops / linear * 1e-9;
     if (json) {
-        printf("{\"bench\": \"train\", \"work\": \"lock\", \"device\": \"cpu\", \"precision\": "
+        printf("{\"bench\": \"train\", \"work\": \"%s\", \"device\": \"cpu\", \"precision\": "
                "\"fp32\", \"threads\": %d, "
                "\"steps_per_second\": %.2f, \"gflop_per_step\": %.3f, \"linear_gflops\": %.1f, "
                "\"openblas_gflops\": %.1f, "
                "\"linear_share\": %.3f}\n",
-               dc_pool_threads(run->pool), rate, p->flops * 1e-9, reached, alone, linear * rate);
+               works[f->work].name, dc_pool_threads(run->pool), rate, p->flops * 1e-9, reached,
+               alone, linear * rate);
         return;
     }
-    printf("lock on cpu, %d threads: %.1f steps/s over %.1f s\n\n", dc_pool_threads(run->pool),
-           rate, seconds);
+    printf("%s on cpu, %d threads: %.1f steps/s over %.1f s\n\n", works[f->work].name,
+           dc_pool_threads(run->pool), rate, seconds);
     for (int op = DC_FIRST_COMPUTED; op < DC_OPS; op++)
         if (times[op] > 0)
             printf("  %-16s forward %6.2f ms  backward %6.2f ms\n", dc_op_name((dc_op)op),
@@ -162,7 +231,6 @@ static void tell(const dc_run *run, const flags *f, bool json, double seconds, c
     printf("\nmatrix products: %.1f GFLOP/s inside training, %.1f by OpenBLAS alone on the same "
            "blocks (%.0f %%)\n",
            reached, alone, 100 * reached / alone);
-    (void)f;
 }
 
 static dc_status measure(dc_run *run, const flags *f, bool json) {
@@ -194,7 +262,7 @@ dc_status bench_train(int argc, char **argv) {
     dc_dataset data = {0};
     dc_status status = configure(&run, &f);
     if (status == DC_OK) status = cli_run_sets(&run, &args);
-    if (status == DC_OK) status = dc_setup_data(&run, &data);
+    if (status == DC_OK) status = make_data(&run, &works[f.work], &data);
     if (status == DC_OK) status = dc_run_start(&run, &data, NULL);
     if (status == DC_OK) status = measure(&run, &f, args.json);
     dc_run_fini(&run);

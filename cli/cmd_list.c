@@ -106,6 +106,20 @@ static void value_text(const dc_json *v, dc_text *out) {
         dc_text_add(out, "%s", v->text ? v->text : "");
 }
 
+// Members of a preset; what differs for a method reads td:alpha=10.
+static void preset_members(const dc_json *p, const char *method, bool json, dc_text *out) {
+    for (const dc_json *m = p->child; m; m = m->next) {
+        if (m->kind == DC_JSON_OBJECT) {
+            preset_members(m, m->key, json, out);
+            continue;
+        }
+        dc_text_add(out, json ? ", \"%s%s%s\": \"" : " %s%s%s=", method, *method ? ":" : "",
+                    m->key);
+        value_text(m, out);
+        if (json) dc_text_add(out, "\"");
+    }
+}
+
 static dc_status list_presets(bool json, dc_text *out) {
     dc_arena arena;
     dc_arena_init(&arena, 0);
@@ -117,13 +131,9 @@ static dc_status list_presets(bool json, dc_text *out) {
         status = dc_json_parse(&arena, f->name, f->json, strlen(f->json), &root);
         for (const dc_json *p = status == DC_OK ? root->child : NULL; p;
              p = p->next, first = false) {
-            dc_text_add(out, json ? "%s{\"name\": \"%s\"" : "%s%-12s", json && !first ? ", " : "",
+            dc_text_add(out, json ? "%s{\"name\": \"%s\"" : "%s%-19s", json && !first ? ", " : "",
                         p->key);
-            for (const dc_json *m = p->child; m; m = m->next) {
-                dc_text_add(out, json ? ", \"%s\": \"" : " %s=", m->key);
-                value_text(m, out);
-                if (json) dc_text_add(out, "\"");
-            }
+            preset_members(p, "", json, out);
             dc_text_add(out, json ? "}" : "\n");
         }
     }

@@ -6,6 +6,7 @@
 #include "api/setup.h"
 #include "base/file.h"
 #include "rollout/watch.h"
+#include "train/presets.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,7 +27,9 @@ static const char usage[] =
     "With --eval-every N, the tasks of a maze are played every N steps and at the end, into "
     "RUN/eval.csv.\n"
     "\n"
-    "example: dcrl train --env lock-512 --agent dcrl --steps 40000 --out runs/lock --set n=16\n"
+    "example: dcrl train pointmaze-large --data pointmaze.npz --out runs/pointmaze\n"
+    "         dcrl train antmaze-large --agent td-n --data antmaze.npz --out runs/antmaze\n"
+    "         dcrl train --env lock-512 --agent dcrl --steps 40000 --out runs/lock --set n=16\n"
     "         dcrl train --resume runs/lock\n";
 
 typedef struct flags {
@@ -104,20 +107,22 @@ static dc_status config_error(dc_status status, const char *path) {
 }
 
 static dc_status configure(dc_run *run, const cli_args *args, const flags *f, dc_arena *arena) {
-    const dc_json *preset = NULL, *config = NULL;
+    dc_preset preset = {0};
+    const dc_json *config = NULL;
     if (args->word_count > 1)
         return dc_fail(DC_USAGE, NULL, "one preset at a time (%s)", args->words[1]);
-    if (args->word_count == 1) DC_TRY(dc_setup_preset(arena, args->words[0], &preset));
+    if (args->word_count == 1) DC_TRY(dc_preset_find(arena, args->words[0], &preset));
     if (cli_args_given(args, "config")) DC_TRY(read_config(arena, f->config, &config));
     const char *agent = f->run.agent;
-    if (!cli_args_given(args, "agent") && agent_of(preset)) agent = agent_of(preset);
+    if (!cli_args_given(args, "agent") && preset.own && dc_preset_agent(&preset))
+        agent = dc_preset_agent(&preset);
     if (!cli_args_given(args, "agent") && agent_of(config)) {
         const dc_algo *algo;
         agent = agent_of(config);
         DC_TRY(config_error(dc_algo_find(agent, &algo), f->config));
     }
     DC_TRY(dc_run_configure(run, agent));
-    if (preset) DC_TRY(dc_run_set_json(run, preset));
+    if (preset.own) DC_TRY(dc_preset_apply(run, &preset));
     if (config) DC_TRY(config_error(dc_run_set_json(run, config), f->config));
     return apply_flags(run, args, f);
 }

@@ -1,10 +1,9 @@
 # Writes files into C arrays, so that they travel inside the library.
-#   cmake -DOUT=x.c -DIN="a.json b.json" -P embed.cmake       a table of preset files
+#   cmake -DOUT=x.c "-DIN=a.json;b.json" -P embed.cmake       a table of preset files
 #   cmake -DOUT=x.c -DIN=page.css -DSYMBOL=name -P embed.cmake    one text: const char name[]
 set(text "// Made by tools/embed.cmake from configs/; do not edit.\n")
 set(table "")
-string(REPLACE "\"" "" IN "${IN}")
-separate_arguments(files UNIX_COMMAND "${IN}")
+set(files ${IN})
 if(SYMBOL)
   file(READ ${files} hex HEX)
   string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")

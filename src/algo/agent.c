@@ -1,6 +1,7 @@
 // What all methods share: building in the right order, one step's gradients, asking the critic.
 #include "algo/agent.h"
 
+#include <math.h>
 #include <string.h>
 
 #define ALGO(row) extern const dc_algo row;
@@ -159,20 +160,42 @@ dc_adam dc_agent_adam(const dc_agent *a, double lr, double tau, int64_t done) {
     return adam;
 }
 
-void dc_agent_distances(dc_agent *a, int64_t count, const int64_t *s, const int64_t *g, float *d) {
-    const dc_column *obs = dc_dataset_column(a->data, "obs");
-    dc_view in = dc_value(&a->ask, a->ask_in), out = dc_value(&a->ask, a->ask_out);
+// Question number r: [s | g], and in the value form the action taken at s.
+static void put_question(const dc_agent *a, dc_real *row, int64_t s, int64_t g) {
+    const dc_column *obs = dc_dataset_column(a->data, "obs"),
+                    *act = dc_dataset_column(a->data, "act");
     int w = obs->width;
+    for (int c = 0; c < w; c++) {
+        row[c] = (dc_real)obs->values[s * w + c];
+        row[w + c] = (dc_real)obs->values[g * w + c];
+    }
+    if (a->options.form == DC_FORM_DISTANCE) return;
+    for (int c = 0; c < dc_agent_act_width(a); c++) {
+        float x =
+            a->actions ? (float)(act->values[s] == (float)c) : act->values[s * act->width + c];
+        row[2 * w + c] = (dc_real)x;
+    }
+}
+
+static float answer(const dc_agent *a, dc_view out, int r) {
+    if (a->options.form == DC_FORM_DISTANCE) return (float)out.p[r];
+    double sum = 0; // of -log sigmoid(logit)
+    for (int e = 0; e < out.e; e++) {
+        double logit = (double)out.p[e * out.step + r];
+        sum += fmax(-logit, 0) + log1p(exp(-fabs(logit)));
+    }
+    return (float)(sum / (out.e * -log(a->options.gamma)));
+}
+
+void dc_agent_distances(dc_agent *a, int64_t count, const int64_t *s, const int64_t *g, float *d) {
+    dc_view in = dc_value(&a->ask, a->ask_in), out = dc_value(&a->ask, a->ask_out);
     for (int64_t from = 0; from < count; from += DC_ASK_ROWS) {
         int rows = (int)(count - from < DC_ASK_ROWS ? count - from : DC_ASK_ROWS);
         for (int r = 0; r < rows; r++)
-            for (int c = 0; c < w; c++) {
-                in.p[(int64_t)r * in.cols + c] = (dc_real)obs->values[s[from + r] * w + c];
-                in.p[(int64_t)r * in.cols + w + c] = (dc_real)obs->values[g[from + r] * w + c];
-            }
+            put_question(a, in.p + (int64_t)r * in.cols, s[from + r], g[from + r]);
         a->ask.used[a->ask_in] = rows;
         dc_exec_run(&a->ask, &dc_backend_cpu);
         for (int r = 0; r < rows; r++)
-            d[from + r] = (float)out.p[r];
+            d[from + r] = answer(a, out, r);
     }
 }

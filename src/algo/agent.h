@@ -23,6 +23,7 @@ typedef struct dc_agent_options { // what every method shares
     uint64_t seed;
     int batch;
     dc_int_list hidden;
+    int64_t steps;  // updates to come in all; a curriculum spreads its stages over them
     double longest; // states of the longest trajectory; 0: as the data has it
 } dc_agent_options;
 
@@ -80,7 +81,8 @@ void dc_agent_run(dc_agent *agent);
 dc_status dc_agent_gradients(dc_agent *agent, uint64_t step);
 // The update that follows `done` others: which weights it trains, and Adam's constants for them.
 dc_adam dc_agent_adam(const dc_agent *agent, double lr, double tau, int64_t done);
-// Distances d(s, g) of count pairs of data rows, by the live weights.
+// Distances d(s, g) of count pairs of data rows, by the live weights; in the value form log_gamma
+// Q(s, a, g) of the action taken at s, the mean of the ensemble.
 void dc_agent_distances(dc_agent *agent, int64_t count, const int64_t *s, const int64_t *g,
                         float *d);
 

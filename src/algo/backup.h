@@ -9,8 +9,15 @@
 
 #include "algo/policy.h"
 
+// Goals of the propagation loss in the value form: shares, and the law of those that lie ahead.
+typedef struct dc_goals {
+    double current, future, random; // sum 1
+    int law;                        // dc_law
+} dc_goals;
+
 typedef struct dc_backup {
     dc_sampler_spec rows; // which rows; seed, batch and chooser are filled in
+    dc_goals goals;       // of propagation
     dc_use first, second; // weights of the children: DC_STOPPED (online) or DC_EMA
     double kappa_dc;      // upper expectile, of value, of the segment loss
     double kappa_prop;    // and of the propagation loss
@@ -53,6 +60,36 @@ void dc_backup_rows(dc_agent *agent, const dc_backup *backup, dc_backup_nodes *n
             "value form 0.7"                                                                       \
     }
 
+#define DC_GOAL_OPTIONS(config)                                                                    \
+    {"goal_current",                                                                               \
+     DC_REAL,                                                                                      \
+     offsetof(config, goals.current),                                                              \
+     "0.2",                                                                                        \
+     0,                                                                                            \
+     1,                                                                                            \
+     NULL,                                                                                         \
+     "propagation (value form): share of goals that are the state itself"},                        \
+        {"goal_future",                                                                            \
+         DC_REAL,                                                                                  \
+         offsetof(config, goals.future),                                                           \
+         "0.5",                                                                                    \
+         0,                                                                                        \
+         1,                                                                                        \
+         NULL,                                                                                     \
+         "propagation: share of goals later in the trajectory"},                                   \
+        {"goal_random",                                                                            \
+         DC_REAL,                                                                                  \
+         offsetof(config, goals.random),                                                           \
+         "0.3",                                                                                    \
+         0,                                                                                        \
+         1,                                                                                        \
+         NULL,                                                                                     \
+         "propagation: share of goals from anywhere; the three add up to 1"},                      \
+    {                                                                                              \
+        "goal_law", DC_CHOICE, offsetof(config, goals.law), "geometric", 0, 0,                     \
+            "uniform|geometric", "propagation: law of the later state"                             \
+    }
+
 // n as given, or the form's own.
 static inline int dc_backup_n(const dc_agent *agent, int64_t n) {
     return n ? (int)n : agent->options.form == DC_FORM_VALUE ? 25 : 64;
@@ -60,6 +97,8 @@ static inline int dc_backup_n(const dc_agent *agent, int64_t n) {
 
 // Build the whole agent in the form that its options name.
 dc_status dc_backup_build(dc_agent *agent, const dc_backup *backup, const dc_policy *policy);
+// split=max: the dc_split_fn that asks the critic; ctx is the agent.
+dc_status dc_choose_split(void *ctx, int64_t count, const int64_t *i, const int64_t *j, int64_t *k);
 // The distance form: losses by squared error on undiscounted steps.
 dc_status dc_distance_build(dc_agent *agent, const dc_backup *backup);
 // The value form: Q(s, a, g) = gamma^steps by cross-entropy, with policy extraction.

@@ -7,17 +7,59 @@
 // propagation on pairs of the whole data set is added (kappa_prop). The options are the paper's
 // ablations: where a segment is split, in which order its tree is visited, i.i.d. pairs instead of
 // trees, no propagation, and which weights value the children.
+//
+// curriculum: the same backup without trees. Pairs are i.i.d., but short ones come first: training
+// is divided into H / delta stages, and stage s has pairs of (s - 1) delta + 1 to s delta steps.
 #include "algo/backup.h"
 
 typedef struct config {
-    int64_t n, slots, candidates, rebuild_every;
+    int64_t n, slots, candidates, rebuild_every, delta;
     int split, order, targets, grounding;
     bool recursion, propagation, clip;
     double kappa_dc, kappa_prop;
+    dc_goals goals;
     dc_policy policy;
 } config;
 
 enum { AUTO, ON, OFF }; // of grounding
+
+// What trees and stages share.
+#define SEGMENT_OPTIONS                                                                            \
+    {"propagation",                                                                                \
+     DC_BOOL,                                                                                      \
+     offsetof(config, propagation),                                                                \
+     "on",                                                                                         \
+     0,                                                                                            \
+     0,                                                                                            \
+     NULL,                                                                                         \
+     "off: the segment loss alone"},                                                               \
+        {"targets",                                                                                \
+         DC_CHOICE,                                                                                \
+         offsetof(config, targets),                                                                \
+         "online*ema",                                                                             \
+         0,                                                                                        \
+         0,                                                                                        \
+         "online*ema|ema*ema|online*online|ema*online",                                            \
+         "weights that value the first and the second child"},                                     \
+        {"kappa_dc",                                                                               \
+         DC_REAL,                                                                                  \
+         offsetof(config, kappa_dc),                                                               \
+         "0",                                                                                      \
+         0,                                                                                        \
+         0.99,                                                                                     \
+         NULL,                                                                                     \
+         "expectile of the segment loss; 0: 0.5, or 0.7 without propagation"},                     \
+        DC_KAPPA_PROP_OPTION(config),                                                              \
+        {"grounding",                                                                              \
+         DC_CHOICE,                                                                                \
+         offsetof(config, grounding),                                                              \
+         "auto",                                                                                   \
+         0,                                                                                        \
+         0,                                                                                        \
+         "auto|on|off",                                                                            \
+         "loss on single steps; auto: on when neither trees nor stages nor n-step rows supply "    \
+         "them"},                                                                                  \
+        DC_CLIP_OPTION(config)
 
 static const dc_option options[] = {
     DC_N_OPTION(config),
@@ -28,21 +70,22 @@ static const dc_option options[] = {
      "leaves first (up) or root first (down)"},
     {"recursion", DC_BOOL, offsetof(config, recursion), "on", 0, 0, NULL,
      "off: i.i.d. pairs, split once"},
-    {"propagation", DC_BOOL, offsetof(config, propagation), "on", 0, 0, NULL,
-     "off: the segment loss alone"},
-    {"targets", DC_CHOICE, offsetof(config, targets), "online*ema", 0, 0,
-     "online*ema|ema*ema|online*online|ema*online",
-     "weights that value the first and the second child"},
-    {"kappa_dc", DC_REAL, offsetof(config, kappa_dc), "0", 0, 0.99, NULL,
-     "expectile of the segment loss; 0: 0.5, or 0.7 without propagation"},
-    DC_KAPPA_PROP_OPTION(config),
-    {"grounding", DC_CHOICE, offsetof(config, grounding), "auto", 0, 0, "auto|on|off",
-     "loss on single steps; auto: on when neither trees nor n-step rows supply them"},
-    DC_CLIP_OPTION(config),
+    SEGMENT_OPTIONS,
     {"candidates", DC_INT, offsetof(config, candidates), "10", 1, 64, NULL,
      "split=max: candidates a segment"},
     {"rebuild_every", DC_INT, offsetof(config, rebuild_every), "5000", 1, 1e9, NULL,
      "split=max: steps after which all trees are built anew"},
+    DC_GOAL_OPTIONS(config),
+    DC_POLICY_OPTIONS(config),
+    {0},
+};
+
+static const dc_option options_curriculum[] = {
+    DC_N_OPTION(config),
+    {"delta", DC_INT, offsetof(config, delta), "50", 1, 1e9, NULL,
+     "steps by which the pairs of a stage are longer than those of the one before"},
+    SEGMENT_OPTIONS,
+    DC_GOAL_OPTIONS(config),
     DC_POLICY_OPTIONS(config),
     {0},
 };
@@ -60,6 +103,8 @@ static dc_status build(dc_agent *agent, const void *ctx) {
     dc_backup b = {.first = sources[c->targets].first, .second = sources[c->targets].second};
     b.rows.segments = c->recursion ? DC_SEG_TREE : DC_SEG_PAIRS;
     b.rows.split = (dc_split)c->split;
+    b.rows.stage_length = c->delta;
+    b.rows.stage_total = (uint64_t)agent->options.steps;
     b.rows.order = (dc_order)c->order;
     b.rows.slots = (int)c->slots;
     b.rows.rebuild_every = (int)c->rebuild_every;
@@ -68,10 +113,11 @@ static dc_status build(dc_agent *agent, const void *ctx) {
     // n-step rows of the distance form contain exact single steps; goals of the value form rarely
     // do.
     bool value = agent->options.form == DC_FORM_VALUE,
-         lone = !c->recursion && (value || !c->propagation);
+         lone = !c->recursion && !c->delta && (value || !c->propagation);
     b.rows.grounding = c->grounding == AUTO ? lone : c->grounding == ON;
     b.kappa_dc = c->kappa_dc > 0 ? c->kappa_dc : c->propagation ? 0.5 : 0.7;
     b.kappa_prop = c->kappa_prop;
+    b.goals = c->goals;
     b.known = c->propagation && !value ? b.rows.n : 1;
     b.clip = c->clip;
     b.candidates = (int)c->candidates;
@@ -80,3 +126,6 @@ static dc_status build(dc_agent *agent, const void *ctx) {
 
 const dc_algo dc_algo_dcrl = {"dcrl", "divide-and-conquer RL: binary trees, leaves first", options,
                               sizeof(config), build};
+// Its config has no trees: recursion stays off.
+const dc_algo dc_algo_curriculum = {"curriculum", "short segments first, by stages of training",
+                                    options_curriculum, sizeof(config), build};

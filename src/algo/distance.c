@@ -9,10 +9,6 @@
 // above the target. Comes from a method's dc_backup; goes to train/ as loss and metrics.
 #include "algo/backup.h"
 
-#include "base/philox.h"
-
-#include <stdlib.h>
-
 static int64_t longest(const dc_dataset *data) {
     int64_t most = 0;
     for (int64_t t = 0; t < data->traj_count; t++) {
@@ -63,70 +59,6 @@ static dc_ref losses(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n) 
     return total;
 }
 
-// Candidate number c of segment (i, j): all interior rows when there are few, else drawn by (step,
-// i, j).
-static int64_t candidate(const dc_agent *a, int64_t i, int64_t j, int c) {
-    int64_t inside = j - i - 1;
-    if (inside <= a->candidates) return i + 1 + c;
-    dc_u32x4 word = dc_philox(a->options.seed, DC_STREAM_SPLIT | (uint32_t)(c / 2) << 8,
-                              a->step << 32 ^ (uint64_t)j, (uint32_t)i);
-    return i + 1 + (int64_t)dc_below64(word.v[c % 2 * 2], word.v[c % 2 * 2 + 1], (uint64_t)inside);
-}
-
-static int candidates_of(const dc_agent *a, int64_t i, int64_t j) {
-    return (int)(j - i - 1 < a->candidates ? j - i - 1 : a->candidates);
-}
-
-// Two questions for every candidate of every segment: (i, m) and (m, j), side by side.
-typedef struct questions {
-    int64_t *s, *g; // (count, candidates, 2)
-    float *d;       // their answers
-} questions;
-
-static void ask(dc_agent *a, questions *q, int64_t count, const int64_t *i, const int64_t *j) {
-    for (int64_t x = 0; x < count; x++)
-        for (int c = 0; c < a->candidates; c++) { // short segments ask some candidates twice
-            int64_t at = (x * a->candidates + c) * 2;
-            int64_t mid = candidate(a, i[x], j[x], c % candidates_of(a, i[x], j[x]));
-            q->s[at] = i[x];
-            q->g[at] = q->s[at + 1] = mid;
-            q->g[at + 1] = j[x];
-        }
-    dc_agent_distances(a, count * a->candidates * 2, q->s, q->g, q->d);
-}
-
-static float span(const dc_agent *a, const questions *q, int64_t at) {
-    int64_t steps = q->g[at] - q->s[at];
-    return steps <= a->known ? (float)steps : q->d[at];
-}
-
-static int64_t best(const dc_agent *a, const questions *q, int64_t x, int candidates) {
-    int64_t first = x * a->candidates * 2, least = first;
-    for (int64_t at = first; at < first + 2 * candidates; at += 2)
-        if (span(a, q, at) + span(a, q, at + 1) < span(a, q, least) + span(a, q, least + 1))
-            least = at;
-    return q->g[least];
-}
-
-// split=max: the candidate whose two parts are shortest under the current critic.
-static dc_status choose(void *ctx, int64_t count, const int64_t *i, const int64_t *j, int64_t *k) {
-    dc_agent *a = ctx;
-    size_t size = (size_t)(count * a->candidates * 2) + 1;
-    questions q = {calloc(size, sizeof *q.s), calloc(size, sizeof *q.g), calloc(size, sizeof *q.d)};
-    dc_status status = DC_OK;
-    if (q.s && q.g && q.d) {
-        ask(a, &q, count, i, j);
-        for (int64_t x = 0; x < count; x++)
-            k[x] = best(a, &q, x, candidates_of(a, i[x], j[x]));
-    } else {
-        status = dc_fail(DC_NO_MEMORY, "lower slots", "no memory for split candidates");
-    }
-    free(q.s);
-    free(q.g);
-    free(q.d);
-    return status;
-}
-
 dc_status dc_distance_build(dc_agent *a, const dc_backup *b) {
     int width = dc_dataset_column(a->data, "obs")->width;
     dc_mlp_declare(&a->critic, &a->params, "critic", 1, 2 * width, &a->options.hidden, 1, 1, true);
@@ -142,7 +74,7 @@ dc_status dc_distance_build(dc_agent *a, const dc_backup *b) {
     spec.seed = a->options.seed;
     spec.batch = a->options.batch;
     spec.goal_pairs = true;
-    spec.choose = choose;
+    spec.choose = dc_choose_split;
     spec.choose_ctx = a;
     return dc_agent_finish(a, loss, &spec);
 }

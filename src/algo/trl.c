@@ -12,6 +12,7 @@ typedef struct config {
     int64_t n;
     double kappa, kappa_prop, lambda;
     bool clip;
+    dc_goals goals;
     dc_policy policy;
 } config;
 
@@ -30,8 +31,14 @@ static const dc_option options[] = {
     KAPPA, LAMBDA, DC_CLIP_OPTION(config), DC_POLICY_OPTIONS(config), {0}};
 
 static const dc_option options_n[] = {
-    DC_N_OPTION(config),       KAPPA, LAMBDA, DC_CLIP_OPTION(config), DC_KAPPA_PROP_OPTION(config),
-    DC_POLICY_OPTIONS(config), {0},
+    DC_N_OPTION(config),
+    KAPPA,
+    LAMBDA,
+    DC_CLIP_OPTION(config),
+    DC_KAPPA_PROP_OPTION(config),
+    DC_GOAL_OPTIONS(config),
+    DC_POLICY_OPTIONS(config),
+    {0},
 };
 
 static dc_backup transitive(const config *c) {
@@ -57,6 +64,7 @@ static dc_status build_n(dc_agent *agent, const void *ctx) {
     b.rows.n = dc_backup_n(agent, c->n);
     b.known = agent->options.form == DC_FORM_VALUE ? 1 : b.rows.n;
     b.kappa_prop = c->kappa_prop;
+    b.goals = c->goals;
     return dc_backup_build(agent, &b, &c->policy);
 }
 

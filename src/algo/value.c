@@ -1,7 +1,8 @@
 // The value form: an ensemble Q(s, a, g), one logit a member, sigmoid(logit) = gamma^steps, by
 // cross-entropy.
 //
-//   segment       Q(i, j) -> sg Q(i, k) Qbar(k, j), a child of one step being gamma
+//   segment       Q(i, j) -> sg Q(i, k) Qbar(k, j), a child of one step being gamma; lambda weighs
+//                 a pair by (1 + log_gamma Q(i, j))^-lambda
 //   propagation   Q(s, g) -> gamma^(g - s) where that is at most n, else gamma^n' Qbar(s_n', g)
 //   grounding     Q(i, i + 1) -> gamma
 //   oracle        Q'(s, a, rep(g)) -> sg Q(s, a, g): a second ensemble that sees the goal as the
@@ -13,6 +14,8 @@
 // and metrics.
 #include "algo/backup.h"
 
+#include <math.h>
+
 static dc_ref discounted(dc_agent *a, dc_ref steps) {
     return dc_power(&a->graph, steps, a->options.gamma);
 }
@@ -23,11 +26,19 @@ static dc_ref child(dc_agent *a, const dc_backup *b, dc_ref steps, dc_ref logit)
                      b->known);
 }
 
+// (1 + log_gamma Q)^-lambda, or -1 where all pairs weigh alike.
+static dc_ref nearness(dc_agent *a, const dc_backup *b, dc_ref logit) {
+    dc_graph *g = &a->graph;
+    if (b->lambda <= 0) return -1;
+    dc_ref nats = dc_softplus(g, dc_affine(g, dc_stop(g, logit), -1, 0)); // -log Q
+    return dc_decay(g, dc_affine(g, nats, -1 / log(a->options.gamma), 0), b->lambda);
+}
+
 static dc_ref segment_loss(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n) {
     dc_ref target =
         dc_mul(&a->graph, child(a, b, n->left, n->first), child(a, b, n->right, n->second));
-    return dc_bce(&a->graph, "loss_dc", n->parent, target, b->kappa_dc,
-                  2); // 0.5 is plain cross-entropy
+    return dc_bce_weighted(&a->graph, "loss_dc", n->parent, target, nearness(a, b, n->parent),
+                           b->kappa_dc, 2); // 0.5 is plain cross-entropy
 }
 
 static dc_ref propagation_loss(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n) {
@@ -92,6 +103,8 @@ dc_status dc_value_build(dc_agent *a, const dc_backup *b, const dc_policy *polic
     DC_TRY(check(a));
     DC_TRY(dc_agent_count_actions(a));
     DC_TRY(declare(a, policy));
+    a->known = b->known;
+    a->candidates = b->candidates;
     dc_backup_nodes nodes;
     dc_backup_rows(a, b, &nodes);
     dc_ref loss = losses(a, b, &nodes, policy);
@@ -102,10 +115,12 @@ dc_status dc_value_build(dc_agent *a, const dc_backup *b, const dc_policy *polic
     spec.batch = a->options.batch;
     spec.gamma = a->options.gamma;
     spec.pair_law = DC_LAW_GEOMETRIC;
-    spec.goal_law = DC_LAW_GEOMETRIC;
-    spec.goal_current = 0.2;
-    spec.goal_future = 0.5;
-    spec.goal_random = 0.3;
+    spec.goal_law = (dc_law)b->goals.law;
+    spec.goal_current = b->goals.current;
+    spec.goal_future = b->goals.future;
+    spec.goal_random = b->goals.random;
+    spec.choose = dc_choose_split;
+    spec.choose_ctx = a;
     spec.actor = policy->kind != DC_POLICY_NONE;
     spec.actor_random = policy->actor_random;
     spec.actor_law = (dc_law)policy->actor_law;
@@ -114,8 +129,5 @@ dc_status dc_value_build(dc_agent *a, const dc_backup *b, const dc_policy *polic
 
 dc_status dc_backup_build(dc_agent *agent, const dc_backup *backup, const dc_policy *policy) {
     if (agent->options.form == DC_FORM_DISTANCE) return dc_distance_build(agent, backup);
-    if (backup->rows.split == DC_SPLIT_MAX && backup->rows.segments == DC_SEG_TREE)
-        return dc_fail(DC_UNSUPPORTED, "use split=midpoint or split=random",
-                       "split=max is there for the distance form only");
     return dc_value_build(agent, backup, policy);
 }

@@ -6,30 +6,11 @@
 #include "base/log.h"
 #include "env/lock.h"
 #include "env/spec.h"
-#include "train/presets.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { NAMES_MAX = 64 };
-
-dc_status dc_setup_preset(dc_arena *arena, const char *name, const dc_json **found) {
-    const char *names[NAMES_MAX];
-    size_t count = 0;
-    for (const dc_preset_file *f = dc_preset_files; f->name; f++) {
-        const dc_json *root;
-        DC_TRY(dc_json_parse(arena, f->name, f->json, strlen(f->json), &root));
-        *found = dc_json_get(root, name);
-        if (*found) return DC_OK;
-        for (const dc_json *m = root->child; m && count < NAMES_MAX; m = m->next)
-            names[count++] = m->key;
-    }
-    const char *near = dc_nearest(name, names, count);
-    if (near) return dc_fail(DC_USAGE, NULL, "unknown preset '%s': did you mean '%s'?", name, near);
-    return dc_fail(DC_USAGE, "dcrl list presets shows them", "unknown preset '%s'", name);
-}
 
 dc_status dc_setup_goal(dc_run *run) {
     dc_run_options *o = &run->options;
@@ -46,10 +27,28 @@ static void whole_path(char path[DC_TEXT_MAX]) {
     free(whole);
 }
 
+// A maze's data has its robot's sizes.
+static dc_status check_sizes(const dc_run_options *o, const dc_dataset *data) {
+    dc_env_spec spec;
+    const char *names[] = {"obs", "act"};
+    if (!dc_env_is_maze(o->env)) return DC_OK;
+    DC_TRY(dc_env_find(&spec, o->env));
+    for (int c = 0; c < 2; c++) {
+        const dc_column *column = dc_dataset_column(data, names[c]);
+        int want = c == 0 ? spec.family->obs : spec.family->act, is = column ? column->width : 0;
+        if (is != want)
+            return dc_fail(DC_BAD_INPUT, "give the data of that environment",
+                           "%s of %s have %d columns, %s has %d",
+                           c == 0 ? "observations" : "actions", o->data, is, spec.name, want);
+    }
+    return DC_OK;
+}
+
 dc_status dc_setup_data(dc_run *run, dc_dataset *data) {
     dc_run_options *o = &run->options;
     if (*o->data) {
         DC_TRY(dc_dataset_load(data, o->data));
+        DC_TRY(check_sizes(o, data));
         whole_path(o->data);
         return DC_OK;
     }

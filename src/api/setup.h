@@ -5,8 +5,6 @@
 
 #include "train/run.h"
 
-// A preset by name, from the embedded files.
-dc_status dc_setup_preset(dc_arena *arena, const char *name, const dc_json **found);
 // A maze's name says where the goal lies in an observation, if goals are given by that part alone.
 dc_status dc_setup_goal(dc_run *run);
 // The data set that a run's options name: a file, or what the environment makes. A run may be resumed

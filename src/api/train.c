@@ -2,6 +2,7 @@
 #include "api/api.h"
 #include "api/setup.h"
 #include "rollout/watch.h"
+#include "train/presets.h"
 
 #include <stdlib.h>
 
@@ -30,12 +31,11 @@ static dcrl_status give(dcrl_run **run, dc_status status) {
 }
 
 static dc_status configure(dc_run *run, dc_arena *arena, const char *preset, const char *agent) {
-    const dc_json *options = NULL;
-    if (preset) DC_TRY(dc_setup_preset(arena, preset, &options));
-    const dc_json *own = options ? dc_json_get(options, "agent") : NULL;
-    if (!agent) agent = own && own->kind == DC_JSON_STRING ? own->text : "dcrl";
-    DC_TRY(dc_run_configure(run, agent));
-    return options ? dc_run_set_json(run, options) : DC_OK;
+    dc_preset options = {0};
+    if (preset) DC_TRY(dc_preset_find(arena, preset, &options));
+    if (!agent && preset) agent = dc_preset_agent(&options);
+    DC_TRY(dc_run_configure(run, agent ? agent : "dcrl"));
+    return preset ? dc_preset_apply(run, &options) : DC_OK;
 }
 
 dcrl_status dcrl_run_new(dcrl_run **run, const char *preset, const char *agent) {

@@ -11,7 +11,10 @@
 typedef struct dc_laws {
     dc_trajectories set;
     dc_goal_law goals, actor_goals;
-    dc_geometric pairs; // j - i of geometric pairs
+    dc_geometric pairs;   // j - i of geometric pairs
+    int64_t stage_length; // above 0: lengths of pairs grow by stages
+    int64_t stages;
+    uint64_t stage_steps; // steps of a stage
     uint64_t seed;
     int n;
     bool goal_pairs, pairs_uniform, split_random, down;
@@ -21,11 +24,21 @@ typedef struct dc_segment {
     int64_t i, k, j;
 } dc_segment;
 
+// A pair of the stage that `step` belongs to.
+DC_HD dc_pair dc_row_staged(const dc_laws *laws, uint64_t step, dc_u32x4 words) {
+    uint64_t stage = step / (laws->stage_steps ? laws->stage_steps : 1);
+    int64_t s = stage < (uint64_t)laws->stages ? (int64_t)stage : laws->stages - 1;
+    return dc_draw_length(&laws->set, words, s * laws->stage_length + 1,
+                          (s + 1) * laws->stage_length);
+}
+
 // An i.i.d. pair, split once.
 DC_HD dc_segment dc_row_pair(const dc_laws *laws, uint64_t step, uint32_t row) {
     dc_u32x4 words = dc_philox(laws->seed, DC_STREAM_PAIR, step, row);
     dc_pair pair;
-    if (laws->pairs_uniform) {
+    if (laws->stage_length > 0) {
+        pair = dc_row_staged(laws, step, words);
+    } else if (laws->pairs_uniform) {
         pair = dc_draw_pair(&laws->set, words);
     } else {
         dc_place place = dc_draw_start(&laws->set, words, 0);
@@ -42,14 +55,13 @@ DC_HD dc_segment dc_row_pair(const dc_laws *laws, uint64_t step, uint32_t row) {
 // Start and goal of a propagation row; returns the start.
 DC_HD dc_place dc_row_propagation(const dc_laws *laws, uint64_t step, uint32_t row, int64_t *goal) {
     if (laws->goal_pairs) {
-        dc_pair pair =
-            dc_draw_pair(&laws->set, dc_philox(laws->seed, DC_STREAM_PROP, step, row));
+        dc_pair pair = dc_draw_pair(&laws->set, dc_philox(laws->seed, DC_STREAM_PROP, step, row));
         dc_place place = {pair.i, pair.end};
         *goal = pair.j;
         return place;
     }
-    dc_place place = dc_draw_start(
-        &laws->set, dc_philox(laws->seed, DC_STREAM_PROP, step, row >> 1), row & 1);
+    dc_place place =
+        dc_draw_start(&laws->set, dc_philox(laws->seed, DC_STREAM_PROP, step, row >> 1), row & 1);
     *goal = dc_draw_goal(&laws->set, &laws->goals, place,
                          dc_philox(laws->seed, DC_STREAM_GOAL, step, row));
     return place;
@@ -57,8 +69,8 @@ DC_HD dc_place dc_row_propagation(const dc_laws *laws, uint64_t step, uint32_t r
 
 // State and goal of a policy row.
 DC_HD dc_place dc_row_actor(const dc_laws *laws, uint64_t step, uint32_t row, int64_t *goal) {
-    dc_place place = dc_draw_start(
-        &laws->set, dc_philox(laws->seed, DC_STREAM_ACTOR, step, row >> 1), row & 1);
+    dc_place place =
+        dc_draw_start(&laws->set, dc_philox(laws->seed, DC_STREAM_ACTOR, step, row >> 1), row & 1);
     *goal = dc_draw_goal(&laws->set, &laws->actor_goals, place,
                          dc_philox(laws->seed, DC_STREAM_ACTOR_GOAL, step, row));
     return place;

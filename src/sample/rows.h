@@ -82,6 +82,22 @@ DC_HD dc_pair dc_draw_pair(const dc_trajectories *set, dc_u32x4 words) {
     return pair;
 }
 
+// Trajectory uniform, then a length uniform in [least, most] and where it starts; a trajectory that
+// is too short gives what it has.
+DC_HD dc_pair dc_draw_length(const dc_trajectories *set, dc_u32x4 words, int64_t least,
+                             int64_t most) {
+    int64_t t = (int64_t)dc_below64(words.v[0], 0, (uint64_t)set->count);
+    int64_t first = set->start[t], steps = set->start[t + 1] - first - 1;
+    uint32_t low = words.v[3]; // 16 more bits for length and start
+    most = most < steps ? most : steps;
+    least = least < most ? least : most;
+    int64_t length =
+        least + (int64_t)dc_below64(words.v[1], low & 0xFFFF0000u, (uint64_t)(most - least + 1));
+    int64_t i = first + (int64_t)dc_below64(words.v[2], low << 16, (uint64_t)(steps - length + 1));
+    dc_pair pair = {i, i + length, first + steps};
+    return pair;
+}
+
 // Segment of a slot's generation.
 DC_HD dc_pair dc_draw_segment(const dc_trajectories *set, uint64_t seed, uint32_t slot,
                               uint64_t generation) {

@@ -19,10 +19,10 @@ enum {
 struct dc_sampler {
     dc_sampler_spec spec;
     dc_laws laws;
-    uint64_t next;      // step to come
-    dc_slots *slots;    // TREE only
-    int32_t *pick;      // (batch) slot of each row; TREE only
-    int64_t *memory;    // (streams in use, batch)
+    uint64_t next;   // step to come
+    dc_slots *slots; // TREE only
+    int32_t *pick;   // (batch) slot of each row; TREE only
+    int64_t *memory; // (streams in use, batch)
     int64_t *stream[DC_STREAMS];
 };
 
@@ -96,6 +96,11 @@ static dc_laws laws_of(const dc_sampler_spec *spec, const dc_trajectories *set) 
     laws.pairs = dc_geometric_of(spec->gamma, set->longest);
     laws.goals = goal_law(spec->goal_current, spec->goal_random, spec->goal_law, &laws.pairs);
     laws.actor_goals = goal_law(0, spec->actor_random, spec->actor_law, &laws.pairs);
+    laws.stage_length = spec->stage_length;
+    if (laws.stage_length > 0) {
+        laws.stages = (set->longest - 2) / laws.stage_length + 1;
+        laws.stage_steps = spec->stage_total / (uint64_t)laws.stages;
+    }
     laws.pairs_uniform = spec->pair_law == DC_LAW_UNIFORM;
     laws.split_random = spec->split == DC_SPLIT_RANDOM;
     laws.down = spec->order == DC_ORDER_DOWN;

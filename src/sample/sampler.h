@@ -56,7 +56,11 @@ typedef struct dc_sampler_spec {
     int slots;       // trees in flight
     dc_law pair_law; // PAIRS: (i, j) uniform over pairs i < j of a trajectory, or i uniform, j - i
                      // geometric
-    double gamma;    // of the geometric laws: steps ~ Geom(1 - gamma), cut at the trajectory's end
+    int64_t stage_length; // PAIRS: above 0, stage s has lengths s * stage_length + 1 to (s + 1) *
+                          // stage_length only, from the shortest stage to that of whole
+                          // trajectories
+    uint64_t stage_total; // steps that the stages share; the last goes on after them
+    double gamma; // of the geometric laws: steps ~ Geom(1 - gamma), cut at the trajectory's end
     int rebuild_every; // MAX: build all trees anew at steps divisible by this
     dc_split_fn *choose;
     void *choose_ctx;

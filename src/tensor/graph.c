@@ -134,6 +134,7 @@ static void shape(const dc_graph *g, dc_node *n) {
         n->e = y->e;
         break;
     case DC_OP_expectile:
+    case DC_OP_bce:
         DC_CHECK(same(x, y) && (!z || same(x, z)));
         n->e = n->rows = n->cols = 1;
         break;
@@ -151,7 +152,6 @@ static void shape(const dc_graph *g, dc_node *n) {
     case DC_OP_log_likelihood:
         DC_CHECK(x->e == 1);
         // fall through
-    case DC_OP_bce:
     case DC_OP_square:
         DC_CHECK(same(x, y));
         n->e = n->rows = n->cols = 1;
@@ -226,12 +226,22 @@ dc_ref dc_sigmoid(dc_graph *g, dc_ref x) {
     return dc_apply(g, DC_OP_sigmoid, "sigmoid", &x, 1, 0, 0);
 }
 
+dc_ref dc_softplus(dc_graph *g, dc_ref x) {
+    return dc_apply(g, DC_OP_softplus, "softplus", &x, 1, 0, 0);
+}
+
 dc_ref dc_power(dc_graph *g, dc_ref x, double base) {
     return dc_apply(g, DC_OP_power, "power", &x, 1, base, 0);
 }
 
 dc_ref dc_bce(dc_graph *g, const char *name, dc_ref logit, dc_ref t, double above, double scale) {
-    return dc_apply(g, DC_OP_bce, name, (dc_ref[]){logit, t}, 2, above, scale);
+    return dc_bce_weighted(g, name, logit, t, -1, above, scale);
+}
+
+dc_ref dc_bce_weighted(dc_graph *g, const char *name, dc_ref logit, dc_ref t, dc_ref weight,
+                       double above, double scale) {
+    dc_ref in[3] = {logit, t, weight};
+    return dc_apply(g, DC_OP_bce, name, in, weight < 0 ? 2 : 3, above, scale);
 }
 
 dc_ref dc_ensemble_min(dc_graph *g, dc_ref x) {

@@ -92,8 +92,12 @@ dc_ref dc_decay(dc_graph *g, dc_ref x, double lambda);
 dc_ref dc_expectile(dc_graph *g, const char *name, dc_ref p, dc_ref t, dc_ref weight, double below);
 dc_ref dc_mean(dc_graph *g, const char *name, dc_ref x);
 dc_ref dc_sigmoid(dc_graph *g, dc_ref x);
+dc_ref dc_softplus(dc_graph *g, dc_ref x);
 dc_ref dc_power(dc_graph *g, dc_ref x, double base);
 dc_ref dc_bce(dc_graph *g, const char *name, dc_ref logit, dc_ref t, double above, double scale);
+// The same with a weight a row; -1: none.
+dc_ref dc_bce_weighted(dc_graph *g, const char *name, dc_ref logit, dc_ref t, dc_ref weight,
+                       double above, double scale);
 dc_ref dc_ensemble_min(dc_graph *g, dc_ref x);
 dc_ref dc_splice(dc_graph *g, const char *name, dc_ref x, dc_ref y, int column);
 dc_ref dc_square(dc_graph *g, const char *name, dc_ref x, dc_ref y, double scale);

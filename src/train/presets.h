@@ -1,6 +1,10 @@
-// Preset files of configs/, embedded at build time (tools/embed.cmake).
+// Presets: options by name, from the files of configs/, embedded at build time (tools/embed.cmake).
+// A preset is an object of options, for any method: those that a method lacks are passed over. "like"
+// names another one to start from, and a member named after a method holds what differs for it.
 #ifndef DC_PRESETS_H
 #define DC_PRESETS_H
+
+#include "train/run.h"
 
 typedef struct dc_preset_file {
     const char *name; // file name without .json
@@ -8,5 +12,16 @@ typedef struct dc_preset_file {
 } dc_preset_file;
 
 extern const dc_preset_file dc_preset_files[]; // ends with a NULL name
+
+typedef struct dc_preset {
+    const dc_json *base, *own; // Nullable: base
+} dc_preset;
+
+// By name; an unknown one is a usage error with the nearest. Borrows: arena.
+dc_status dc_preset_find(dc_arena *arena, const char *name, dc_preset *preset);
+// The method that it names. Nullable.
+const char *dc_preset_agent(const dc_preset *preset);
+// Set its options on a run whose method is chosen, which need not be the preset's own.
+dc_status dc_preset_apply(dc_run *run, const dc_preset *preset);
 
 #endif

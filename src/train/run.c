@@ -112,8 +112,11 @@ dc_status dc_run_set_json(dc_run *run, const dc_json *object) {
 dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
     const dc_run_options *o = &run->options;
     bool lock = !strncmp(o->env, "lock-", 5);
-    *out = (dc_agent_options){
-        .seed = (uint64_t)o->seed, .batch = (int)o->batch, .hidden = o->hidden, .gamma = o->gamma};
+    *out = (dc_agent_options){.seed = (uint64_t)o->seed,
+                              .batch = (int)o->batch,
+                              .hidden = o->hidden,
+                              .gamma = o->gamma,
+                              .steps = o->steps};
     out->form = o->form == 1 || (o->form == 0 && lock) ? DC_FORM_DISTANCE : DC_FORM_VALUE;
     if (o->rep.count != 0 && o->rep.count != 2)
         return dc_fail(DC_USAGE, "give first column and count, for instance rep=0,2",

@@ -59,15 +59,18 @@ def bce(logit, t):
 def losses(live, target, b, o):
     sg, cat = jax.lax.stop_gradient, lambda *x: jnp.concatenate(x, -1)
     q = lambda p, s, g, a: apply(p, cat(b["obs_" + s], b["obs_" + g], b["act_" + a]))[..., 0]
-    value = lambda steps, logit: jnp.where(steps <= 1, GAMMA**steps, jax.nn.sigmoid(logit))
+    known = jnp.inf if o["agent"] == "mc" else 1
+    value = lambda steps, logit: jnp.where(steps <= known, GAMMA**steps, jax.nn.sigmoid(logit))
     source = {"online": live["critic"], "ema": target["critic"]}
     first, second = (source[s] for s in o["targets"].split("*"))
     out = {}
-    parent = q(live["critic"], "i", "j", "i")
-    t = sg(value(b["left"], q(first, "i", "k", "i")) * value(b["right"], q(second, "k", "j", "k")))
-    side = jnp.where(t >= sg(jax.nn.sigmoid(parent)), o["kappa_dc"], 1 - o["kappa_dc"])
-    out["loss_dc"] = (2 * side * bce(parent, t)).mean()
-    rows = ("i", "j", parent)
+    if o["segments"]:
+        parent = q(live["critic"], "i", "j", "i")
+        t = sg(value(b["left"], q(first, "i", "k", "i")) * value(b["right"], q(second, "k", "j", "k")))
+        side = jnp.where(t >= sg(jax.nn.sigmoid(parent)), o["kappa_dc"], 1 - o["kappa_dc"])
+        weight = (1 + jnp.log(sg(jax.nn.sigmoid(parent))) / jnp.log(GAMMA)) ** -o["lambda"]
+        out["loss_dc"] = (2 * weight * side * bce(parent, t)).mean()
+        rows = ("i", "j", parent)
     if o["propagation"]:
         prop = q(live["critic"], "p", "g", "p")
         far = GAMMA ** b["nsteps"] * jax.nn.sigmoid(q(target["critic"], "n", "g", "n"))
@@ -75,6 +78,8 @@ def losses(live, target, b, o):
         side = jnp.where(t >= sg(jax.nn.sigmoid(prop)), o["kappa_prop"], 1 - o["kappa_prop"])
         out["loss_prop"] = (side * bce(prop, t)).mean()
         rows = ("p", "g", prop)
+    if o["grounding"]:
+        out["loss_ground"] = bce(q(live["critic"], "a", "a1", "a"), GAMMA).mean()
     judge, rep = live["critic"], lambda g: b["obs_" + g]
     if o["rep"]:
         rep = lambda g: b["obs_" + g][:, o["rep"][0]:sum(o["rep"])]
@@ -104,8 +109,8 @@ def losses(live, target, b, o):
 
 
 def random_batch(rows, width, act, discrete):
-    b = {f"obs_{s}": rng.normal(size=(rows, width)) for s in ("i", "k", "j", "p", "n", "g", "s", "ag")}
-    b |= {f"act_{s}": rng.uniform(-1, 1, size=(rows, act)) for s in ("i", "k", "p", "n", "s")}
+    b = {f"obs_{s}": rng.normal(size=(rows, width)) for s in ("i", "k", "j", "p", "n", "g", "a", "a1", "s", "ag")}
+    b |= {f"act_{s}": rng.uniform(-1, 1, size=(rows, act)) for s in ("i", "k", "p", "n", "a", "s")}
     b["left"], b["right"] = rng.integers(0, 4, rows), rng.integers(1, 4, rows)
     b["noise"], b["time"] = rng.normal(size=(rows, act)), rng.uniform(size=rows)
     b["nsteps"], b["off"] = rng.integers(1, 9, rows), rng.integers(-1, 12, rows)
@@ -151,13 +156,19 @@ def program(weights, batch, o):
         w, b, g = (os.path.join(folder, n) for n in ("w.safetensors", "b.npz", "g.safetensors"))
         save_file(weights, w)
         np.savez(b, **batch)
-        sets = [f"form=value gamma={GAMMA} n={o['n']} alpha={o['alpha']} targets={o['targets']} kappa_dc={o['kappa_dc']}",
-                f"policy={o['policy']} policy_after={o['policy_after']} kappa_prop={o['kappa_prop']} propagation={'on' if o['propagation'] else 'off'}",
-                "rep={},{}".format(*o["rep"]) if o["rep"] else ""]
-        command = [DCRL, "grad", "--agent", "dcrl", "--weights", w, "--batch", b, "--out", g, "--updates", str(UPDATES)]
+        sets = [f"form=value gamma={GAMMA} alpha={o['alpha']} policy={o['policy']} policy_after={o['policy_after']}", "rep={},{}".format(*o["rep"]) if o["rep"] else ""]
+        sets += [f"{key}={o[key]}" for key in KEYS[o["agent"]]] + [o["sets"]]
+        command = [DCRL, "grad", "--agent", o["agent"], "--weights", w, "--batch", b, "--out", g, "--updates", str(UPDATES)]
         done = subprocess.run(command + [x for s in " ".join(sets).split() for x in ("--set", s)], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return load_file(g)
+
+
+# Options that the program is told; the others of a case say what its method is.
+KEYS = {"dcrl": ["n", "targets", "kappa_dc", "kappa_prop"], "curriculum": ["n", "targets", "kappa_dc", "kappa_prop"], "trl": ["lambda"],
+        "trl-n": ["n", "lambda", "kappa_prop"], "td-n": ["n", "kappa_prop"], "td": ["kappa_prop"], "mc": []}
+# What a method is, for the oracle.
+TRL = {"targets": "ema*ema", "kappa_dc": 0.7}
 
 
 def off(x, y):
@@ -165,9 +176,16 @@ def off(x, y):
     return np.linalg.norm(x - y) / (np.linalg.norm(y) + 1e-30)
 
 
+def grad_off(got, grads, net):
+    """Worst tensor of a network; one that cancels to nothing is measured against a hundredth of the whole gradient."""
+    mine = {k: np.asarray(v) for k, v in named({net: grads[net]}).items()}
+    whole = np.sqrt(sum(np.sum(v**2) for v in mine.values()))
+    return max(np.linalg.norm(got[k] - v) / max(np.linalg.norm(v), 0.01 * whole) for k, v in mine.items())
+
+
 def check(rows, width, act, hidden, **change):
-    o = {"n": 5, "alpha": 0.3, "targets": "online*ema", "kappa_dc": 0.5, "kappa_prop": 0.7, "propagation": True, "rep": None,
-         "policy": "ddpgbc", "policy_after": 0, "discrete": False} | change
+    o = {"agent": "dcrl", "sets": "", "segments": True, "propagation": True, "grounding": False, "lambda": 0} | change
+    o = {"n": 5, "alpha": 0.3, "targets": "online*ema", "kappa_dc": 0.5, "kappa_prop": 0.7, "rep": None, "policy": "ddpgbc", "policy_after": 0, "discrete": False} | o
     rep = o["rep"][1] if o["rep"] else width
     live = {"critic": network((2 * width + act, *hidden, 1), 2), "actor": network((width + rep + (act + 1) * (o["policy"] == "rejection"), *hidden, act), 1)}
     if o["rep"]:
@@ -181,7 +199,7 @@ def check(rows, width, act, hidden, **change):
     after, after_target, path, grads = train(live, target, b, o)
     parts = {k: v[0] for k, v in path.items()}
     size = lambda v: abs(float(v)) + 0.1  # a mean that cancels to nothing is not measured against nothing
-    worst = {"loss": max(abs(float(got[k]) - float(v)) / size(v) for k, v in parts.items()), "grad": max(off(got[k], v) for k, v in named(grads).items())}
+    worst = {"loss": max(abs(float(got[k]) - float(v)) / size(v) for k, v in parts.items()), "grad": max(grad_off(got, grads, net) for net in grads)}
     far = {k: np.max(np.abs(got["path/" + k] - v) / (np.abs(v) + 0.1)) for k, v in path.items()}
     worst["path"] = max(x for k, x in far.items() if k not in ("loss_q", "loss_bc"))
     worst["path_q_bc"] = max(far.get("loss_q", 0), far.get("loss_bc", 0))
@@ -200,7 +218,7 @@ print(f"DCRL_SEED={SEED} repeats this run")
 check(64, 6, 3, (32, 48), rep=(0, 2))
 check(300, 5, 2, (64, 64, 64), rep=(1, 3), alpha=2.0, n=8)
 check(7, 4, 1, (16,), kappa_prop=0.9)
-check(128, 6, 2, (32, 32), propagation=False, kappa_dc=0.7, rep=(0, 2))
+check(128, 6, 2, (32, 32), propagation=False, kappa_dc=0.7, rep=(0, 2), sets="propagation=off kappa_dc=0")
 check(64, 6, 3, (32, 48), policy="rejection", rep=(0, 2))
 check(300, 4, 1, (48, 32, 16), policy="rejection")
 check(64, 5, 2, (24, 32), policy_after=40, rep=(2, 2))
@@ -209,4 +227,14 @@ check(64, 5, 4, (24, 32), discrete=True, rep=(1, 2))
 check(100, 4, 2, (32, 16), discrete=True, alpha=1.0)
 for sources in ("ema*ema", "online*online", "ema*online"):
     check(64, 4, 2, (24, 24), targets=sources)
-print("13 passed, 0 failed")
+# Every variant that changes the loss, and each method of the same structure.
+check(64, 5, 2, (24, 32), grounding=True, sets="recursion=off", rep=(0, 2))
+check(64, 4, 1, (24,), grounding=True, sets="recursion=off propagation=off", propagation=False, kappa_dc=0.7)
+check(64, 4, 2, (24, 24), agent="curriculum", sets="delta=1", rep=(1, 2))
+for weight in (0.5, 2):
+    check(64, 5, 2, (24, 32), agent="trl", propagation=False, rep=(0, 2), **TRL, **{"lambda": weight})
+check(64, 4, 2, (24, 24), agent="trl-n", **TRL | {"kappa_dc": 0.9}, sets="kappa=0.9", n=3)
+check(64, 4, 2, (24, 24), agent="td-n", segments=False, n=7, kappa_prop=0.6, rep=(0, 3))
+check(64, 4, 2, (24, 24), agent="td", segments=False, n=1)
+check(64, 4, 2, (24, 24), agent="mc", propagation=False, rep=(0, 2))
+print("22 passed, 0 failed")

@@ -327,6 +327,40 @@ static void geometric_pairs(void **state) {
     drop(&data);
 }
 
+// Stages: lengths of one stage only, uniform in it, starts uniform; the last stage stays.
+static void staged_pairs(void **state) {
+    (void)state;
+    enum { STATES = 24, DELTA = 10, STAGES = 3, STEPS = 90, BATCH = 1000 }; // 23 steps: 10, 10, 3
+    dc_dataset data = equal_data(STATES, 2);
+    dc_sampler_spec spec = {.seed = 6,
+                            .batch = BATCH,
+                            .segments = DC_SEG_PAIRS,
+                            .stage_length = DELTA,
+                            .stage_total = STEPS};
+    dc_sampler *sampler = make(&data, spec);
+    double lengths[STATES] = {0}, starts[STATES] = {0}, expected[STATES];
+    for (uint64_t step = 0; step < STEPS + 30; step++) {
+        assert_int_equal(dc_sampler_next(sampler, step), DC_OK);
+        int64_t stage = step / 30 < STAGES ? (int64_t)(step / 30) : STAGES - 1;
+        for (int row = 0; row < BATCH; row++) {
+            int64_t i = dc_sampler_stream(sampler, DC_I)[row],
+                    length = dc_sampler_stream(sampler, DC_J)[row] - i;
+            assert_true(length > stage * DELTA && length <= (stage + 1) * DELTA);
+            assert_true(i % STATES + length < STATES);
+            lengths[length - 1]++;
+            if (length == 4) starts[i % STATES]++;
+        }
+    }
+    for (int x = 0; x < STATES - 1; x++)
+        expected[x] = x < 2 * DELTA ? 30.0 * BATCH / DELTA : 60.0 * BATCH / 3;
+    check_counts(lengths, expected, STATES - 1);
+    for (int x = 0; x < STATES - 4; x++)
+        expected[x] = lengths[3] / (STATES - 4);
+    check_counts(starts, expected, STATES - 4);
+    dc_sampler_free(sampler);
+    drop(&data);
+}
+
 // Splits of random trees are uniform over the inner states.
 static void random_tree_splits(void **state) {
     (void)state;
@@ -765,6 +799,7 @@ int main(void) {
         cmocka_unit_test(slots_are_uniform),
         cmocka_unit_test(pairs_are_uniform),
         cmocka_unit_test(geometric_pairs),
+        cmocka_unit_test(staged_pairs),
         cmocka_unit_test(random_tree_splits),
         cmocka_unit_test(starts_are_uniform),
         cmocka_unit_test(goals_follow_the_mixture),

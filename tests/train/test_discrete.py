@@ -16,7 +16,7 @@ from drive import Scratch, bad, digests, good, run_tests  # noqa: E402
 
 ROWS = 200
 rng = np.random.default_rng(0)
-TRAIN = ["train", "--env", "pointmaze-medium-navigate-v0", "--hidden", "16,8", "--batch", 32, "--steps", 30]
+TRAIN = ["train", "--hidden", "16,8", "--batch", 32, "--steps", 30]
 
 
 def write(path, actions):

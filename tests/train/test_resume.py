@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import SMALL, Scratch, await_handler, call, digests, good, run_tests, spawn, went_on_at  # noqa: E402
+from drive import SMALL, Scratch, await_handler, call, digests, good, newest_step, run_tests, spawn, went_on_at  # noqa: E402
 from drive import bad, check_error, complaints  # noqa: E402
 
 STOPS = 20
@@ -107,11 +107,65 @@ def test_every_kind_of_state():
             print(f"  {name}:", stop_often(scratch, name, 2, 2_500 if name == "max" else 6_000, more))
 
 
+# The value form with everything on: oracle critic, policy, mapped shards. Each names what a checkpoint must carry for it.
+VALUE = {
+    "ddpgbc": ["--set", "n=5"],
+    "flow": ["--set", "policy=rejection", "--set", "goal_law=uniform"],
+    "policy after": ["--set", "policy_after=400", "--set", "order=down"],
+    "max": ["--set", "split=max", "--set", "rebuild_every=130", "--set", "slots=4"],
+    "random": ["--set", "split=random", "--set", "propagation=off", "--set", "policy=none"],
+    "iid": ["--set", "recursion=off", "--set", "targets=ema*online"],
+    "curriculum": ["--agent", "curriculum", "--set", "delta=30"],
+    "trl": ["--agent", "trl", "--set", "lambda=0.7"],
+    "mc": ["--agent", "mc"],
+}
+
+
+def maze_flags(scratch):
+    """A small maze in shards; what stands later on a command line overrides SMALL."""
+    store = scratch.at("store")
+    if not os.path.exists(store):
+        good("gen", "pointmaze-medium-navigate", "--episodes", 12, "-o", scratch.at("maze.npz"))
+        good("data", "convert", scratch.at("maze.npz"), store, "--rows-per-shard", 2048)
+        assert os.path.exists(os.path.join(store, "obs-00001.f32"))
+    return ["--env", "pointmaze-medium-oraclerep-v0", "--data", store]
+
+
+def test_value_form():
+    with Scratch("resume") as scratch:
+        base = maze_flags(scratch)
+        for name, more in VALUE.items():
+            print(f"  {name}:", stop_often(scratch, name, 2, 1_500, [*base, *more]))
+
+
+def test_value_form_killed():
+    """kill -9 between two saves: what came after the last one is done again, to the same bytes."""
+    with Scratch("resume") as scratch:
+        more = [*maze_flags(scratch), "--set", "split=max", "--set", "rebuild_every=130", "--set", "slots=4", "--save-every", 90]
+        steps = pace(1_500, *more)
+        want, seconds = unbroken(scratch.at("unbroken"), steps, *more)
+        killed = 0
+        for attempt in range(20):
+            folder = scratch.at(f"killed{attempt}")
+            process = spawn(*flags(steps, *more), "--out", folder)
+            await_handler(process)
+            time.sleep((0.2 + 0.7 * random.random()) * seconds)
+            process.kill()
+            process.communicate()
+            if process.returncode == 0 or newest_step(folder) == 0:
+                continue
+            killed += 1
+            assert went_on_at(good("train", "--resume", folder)) > 0 and digests(folder) == want
+            if killed == 2:
+                return
+        raise AssertionError(f"only {killed} kills came while it trained")
+
+
 def test_policies():
     with Scratch("resume") as scratch:
         rng, rows = np.random.default_rng(random.randrange(1 << 30)), 200
         data = scratch.at("data.npz")
-        np.savez(data, observations=rng.normal(size=(rows, 3)).astype("f4"), actions=rng.uniform(-1, 1, (rows, 2)).astype("f4"),
+        np.savez(data, observations=rng.normal(size=(rows, 2)).astype("f4"), actions=rng.uniform(-1, 1, (rows, 2)).astype("f4"),
                  terminals=(np.arange(rows) % 50 == 49).astype("f4"))
         flow = ["--env", "pointmaze-medium-navigate-v0", "--data", data, "--set", "policy=rejection"]
         print("  flow:", stop_often(scratch, "flow", 2, 3_000, flow))

@@ -152,6 +152,14 @@ void dc_cpu_sigmoid_bwd(const dc_exec *x, const dc_node *n) {
     BACKWARD(0, b.dy[m] * logistic(b.x[0][m]) * (1 - logistic(b.x[0][m])))
 }
 
+void dc_cpu_softplus_fwd(const dc_exec *x, const dc_node *n) {
+    FORWARD((dc_real)(fmax((double)w.x[0][m], 0) + log1p(exp(-fabs((double)w.x[0][m])))))
+}
+
+void dc_cpu_softplus_bwd(const dc_exec *x, const dc_node *n) {
+    BACKWARD(0, b.dy[m] * logistic(b.x[0][m]))
+}
+
 void dc_cpu_power_fwd(const dc_exec *x, const dc_node *n) {
     FORWARD((dc_real)pow(n->a, (double)w.x[0][m]))
 }

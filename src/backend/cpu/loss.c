@@ -79,12 +79,14 @@ static double logistic(double v) {
 
 void dc_cpu_bce_fwd(const dc_exec *x, const dc_node *n) {
     dc_view p = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]);
+    dc_view w = n->in_count > 2 ? dc_value(x, n->in[2]) : p;
     int64_t count = (int64_t)p.rows * p.cols;
     double sum = 0;
     for (int e = 0; e < p.e; e++)
         for (int64_t i = 0; i < count; i++) {
             double pi = (double)p.p[e * p.step + i], ti = (double)t.p[e * t.step + i];
             double weight = ti >= logistic(pi) ? n->a : 1 - n->a;
+            if (n->in_count > 2) weight *= (double)w.p[e * w.step + i];
             sum += weight * (ti * softplus(-pi) + (1 - ti) * softplus(pi));
         }
     *dc_value(x, dc_self(x, n)).p = (dc_real)(n->b * sum / (double)(p.e * count));
@@ -93,6 +95,7 @@ void dc_cpu_bce_fwd(const dc_exec *x, const dc_node *n) {
 void dc_cpu_bce_bwd(const dc_exec *x, const dc_node *n) {
     if (!dc_wants(x, n, 0)) return;
     dc_view p = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]), d = dc_gradient(x, n->in[0]);
+    dc_view w = n->in_count > 2 ? dc_value(x, n->in[2]) : p;
     int64_t count = (int64_t)p.rows * p.cols;
     double dy = (double)*dc_gradient(x, dc_self(x, n)).p, scale = dy * n->b / (double)(p.e * count);
     bool add = dc_adds(x, n, 0);
@@ -100,6 +103,7 @@ void dc_cpu_bce_bwd(const dc_exec *x, const dc_node *n) {
         for (int64_t i = 0; i < count; i++) {
             double q = logistic((double)p.p[e * p.step + i]), ti = (double)t.p[e * t.step + i];
             double weight = ti >= q ? n->a : 1 - n->a;
+            if (n->in_count > 2) weight *= (double)w.p[e * w.step + i];
             dc_real *out = &d.p[e * d.step + i];
             *out = (add ? *out : 0) + (dc_real)(scale * weight * (q - ti));
         }

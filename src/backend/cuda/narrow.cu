@@ -96,6 +96,8 @@ __device__ static float forward(const narrow &n, int e, int64_t m) {
         return decayed(x, a);
     case DC_OP_sigmoid:
         return logistic(x);
+    case DC_OP_softplus:
+        return softplus(x);
     case DC_OP_power:
         return powf(a, x);
     case DC_OP_expected:
@@ -120,7 +122,7 @@ __device__ static double term(const narrow &n, int e, int64_t m) {
     float t = at(n, 1, e, m), d = p - t;
     if (n.op == DC_OP_square) return (double)d * d;
     if (n.op == DC_OP_bce) {
-        float weight = t >= logistic(p) ? (float)n.a : 1 - (float)n.a;
+        float weight = (t >= logistic(p) ? (float)n.a : 1 - (float)n.a) * (n.x[2] ? at(n, 2, e, m) : 1);
         return weight * (t * softplus(-p) + (1 - t) * softplus(p));
     }
     float w = n.x[2] ? at(n, 2, e, m) : 1;
@@ -152,7 +154,7 @@ __device__ static float reduction_grad(const narrow &n, float g, int e, int64_t 
     if (n.op == DC_OP_square) return sign * g * (p - t);
     if (n.op == DC_OP_bce) {
         float q = logistic(p);
-        return g * (t >= q ? (float)n.a : 1 - (float)n.a) * (q - t);
+        return g * (t >= q ? (float)n.a : 1 - (float)n.a) * (n.x[2] ? at(n, 2, e, m) : 1) * (q - t);
     }
     float w = n.x[2] ? at(n, 2, e, m) : 1;
     return sign * g * w * (p < t ? (float)n.a : 1 - (float)n.a) * (p - t);
@@ -190,6 +192,8 @@ __device__ static float backward(const narrow &n, int e, int64_t m) {
         float s = logistic(at(n, 0, e, m));
         return g * s * (1 - s);
     }
+    case DC_OP_softplus:
+        return g * logistic(at(n, 0, e, m));
     }
     return 0;
 }

@@ -1,0 +1,73 @@
+// Presets, see presets.h.
+#include "train/presets.h"
+
+#include <string.h>
+
+static dc_status find(dc_arena *arena, const char *name, const dc_json **found) {
+    *found = NULL;
+    for (const dc_preset_file *f = dc_preset_files; f->name && !*found; f++) {
+        const dc_json *root;
+        DC_TRY(dc_json_parse(arena, f->name, f->json, strlen(f->json), &root));
+        *found = dc_json_get(root, name);
+    }
+    return DC_OK;
+}
+
+static dc_status unknown(dc_arena *arena, const char *name) {
+    enum { MOST = 256 };
+    const char *names[MOST];
+    size_t count = 0;
+    for (const dc_preset_file *f = dc_preset_files; f->name; f++) {
+        const dc_json *root;
+        DC_TRY(dc_json_parse(arena, f->name, f->json, strlen(f->json), &root));
+        for (const dc_json *m = root->child; m && count < MOST; m = m->next)
+            names[count++] = m->key;
+    }
+    const char *near = dc_nearest(name, names, count);
+    if (near) return dc_fail(DC_USAGE, NULL, "unknown preset '%s': did you mean '%s'?", name, near);
+    return dc_fail(DC_USAGE, "dcrl list presets shows them", "unknown preset '%s'", name);
+}
+
+dc_status dc_preset_find(dc_arena *arena, const char *name, dc_preset *preset) {
+    *preset = (dc_preset){0};
+    DC_TRY(find(arena, name, &preset->own));
+    if (!preset->own) return unknown(arena, name);
+    const dc_json *like = dc_json_get(preset->own, "like");
+    if (!like) return DC_OK;
+    DC_TRY(find(arena, like->text, &preset->base));
+    DC_CHECK(preset->base && !dc_json_get(preset->base, "like"));
+    return DC_OK;
+}
+
+const char *dc_preset_agent(const dc_preset *preset) {
+    const dc_json *agent = dc_json_get(preset->own, "agent");
+    if (!agent && preset->base) agent = dc_json_get(preset->base, "agent");
+    return agent ? agent->text : NULL;
+}
+
+// Whether a method other than the run's has this option: a preset speaks to all of them.
+static bool of_another(const dc_run *run, const char *key) {
+    if (dc_options_find(run->algo->options, key) || dc_options_find(dc_run_table, key))
+        return false;
+    for (int i = 0; dc_algos[i]; i++)
+        if (dc_options_find(dc_algos[i]->options, key)) return true;
+    return false;
+}
+
+static dc_status set_members(dc_run *run, const dc_json *object) {
+    for (const dc_json *m = object->child; m; m = m->next) {
+        if (m->kind == DC_JSON_OBJECT || !strcmp(m->key, "like") || of_another(run, m->key))
+            continue;
+        dc_json member = *m, alone = {.kind = DC_JSON_OBJECT, .child = &member, .count = 1};
+        member.next = NULL;
+        DC_TRY(dc_run_set_json(run, &alone));
+    }
+    return DC_OK;
+}
+
+dc_status dc_preset_apply(dc_run *run, const dc_preset *preset) {
+    if (preset->base) DC_TRY(set_members(run, preset->base));
+    DC_TRY(set_members(run, preset->own));
+    const dc_json *section = dc_json_get(preset->own, run->options.agent);
+    return section ? dc_run_set_json(run, section) : DC_OK;
+}

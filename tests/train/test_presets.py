@@ -1,0 +1,87 @@
+"""Presets against the paper's table of task-specific values: every task with every method, trained one step.
+
+TABLE is typed from the paper (not read from configs/): alpha or N of {TD-n, TRL, DCRL}, TD's and MC's alpha, TRL's lambda.
+"""
+
+import json
+import os
+import sys
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from drive import Scratch, bad, good, run_tests  # noqa: E402
+
+AGENTS = ["dcrl", "curriculum", "trl", "trl-n", "td-n", "td", "mc"]
+SIZES = {"pointmaze": (2, 2), "antmaze": (29, 8), "humanoidmaze": (69, 21), "antsoccer": (42, 8)}
+TABLE = {  # alpha, td's, mc's, lambda, gamma
+    "pointmaze-medium": (2, 10, 2, 0.7, 0.99),
+    "pointmaze-large": (2, 10, 2, 0.7, 0.99),
+    "antmaze-large": (0.7, 0.7, 0.7, 0, 0.99),
+    "antsoccer-arena": (0.3, 0.3, 0.3, 0.5, 0.99),
+    "humanoidmaze-medium": (0.1, 0.1, 0.1, 0, 0.995),
+    "humanoidmaze-large": (0.1, 0.1, 0.1, 0.1, 0.995),
+}
+GIANT = {"td": 0.3, "mc": 0.3, "td-n": 0.1, "trl": 0.1, "trl-n": 0.1}  # the others: rejection sampling
+
+
+def write_data(path, obs, act):
+    arrays = {"observations": np.random.normal(size=(60, obs)), "actions": np.random.uniform(-1, 1, (60, act))}
+    np.savez(path, terminals=np.arange(60) % 30 == 29, **{k: v.astype(np.float32) for k, v in arrays.items()})
+
+
+def config_of(scratch, preset, agent, *more):
+    path, family = scratch.at("data.npz"), preset.split("-")[0]
+    write_data(path, *SIZES[family])
+    run = scratch.at(f"{preset}-{agent}")
+    good("train", preset, "--agent", agent, "--data", path, "--steps", 1, *more, "--out", run)
+    with open(os.path.join(run, "config.json")) as file:
+        config = json.load(file)
+    assert config["agent"] == agent and config["env"] == f"{preset}-navigate-oraclerep-v0", config
+    assert config["rep"] == [15 if family == "antsoccer" else 0, 2]
+    assert all(config.get(k, 0.7) == 0.7 for k in ("kappa", "kappa_prop")) and config["actor_law"] == "uniform" and config["actor_random"] == 0
+    return config
+
+
+def test_standard():
+    with Scratch("presets") as scratch:
+        for preset, (alpha, td, mc, weight, gamma) in TABLE.items():
+            for agent in AGENTS:
+                config = config_of(scratch, preset, agent, "--hidden", "8,8", "--batch", 4)
+                assert config["policy"] == "ddpgbc" and config["alpha"] == {"td": td, "mc": mc}.get(agent, alpha), config
+                assert config["gamma"] == gamma and config.get("n", 25) == 25
+                assert config.get("lambda", 0) == (weight if agent == "trl" else 0), config
+
+
+def test_giant():
+    with Scratch("presets") as scratch:
+        for agent in AGENTS:
+            config = config_of(scratch, "humanoidmaze-giant", agent, "--hidden", "8,8", "--batch", 4)
+            assert config["gamma"] == 0.999 and config.get("n", 100) == 100
+            if agent in GIANT:
+                assert config["policy"] == "ddpgbc" and config["alpha"] == GIANT[agent], config
+            else:
+                assert config["policy"] == "rejection" and config["samples"] == 32, config
+
+
+def test_sizes():
+    """Networks, batch and steps as the paper has them."""
+    with Scratch("presets") as scratch:
+        config = config_of(scratch, "pointmaze-large", "dcrl")
+        assert config["hidden"] == [512] * 3 and config["batch"] == 1024 and config["save_every"] == 100_000
+        presets = {p["name"]: p for p in json.loads(good("list", "presets", "--json"))["presets"]}
+        assert presets["long"]["hidden"] == "1024,1024,1024,1024" and presets["long"]["batch"] == "1024"
+        assert presets["long"]["steps"] == presets["standard"]["steps"] == "1000000"
+
+
+def test_errors():
+    with Scratch("presets") as scratch:
+        write_data(scratch.at("d.npz"), 29, 8)
+        out = ["--data", scratch.at("d.npz"), "--out", scratch.at("run")]
+        bad(2, ["'pointmaze-larg'", "did you mean 'pointmaze-large'?"], "train", "pointmaze-larg", *out)
+        bad(1, ["29 columns", "pointmaze-large-oraclerep-v0 has 2", "data of that environment"], "train", "pointmaze-large", *out)
+        bad(2, ["(0.2, 0.5, 0)", "add up to 1"], "train", "antmaze-large", *out, "--set", "goal_random=0")
+
+
+if __name__ == "__main__":
+    run_tests(globals())
