@@ -125,18 +125,6 @@ dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
     return DC_OK;
 }
 
-// What the device's step does not know would be left out without a word, so it is refused.
-static dc_status check_gpu(const dc_agent *agent) {
-    bool known = agent->policy_after == 0;
-    for (int i = 0; i < agent->feeds.feed_count; i++) {
-        const dc_feed *f = &agent->feeds.feeds[i];
-        known = known && f->draw == DC_DRAW_NONE && f->one_hot == 0 && f->repeat == 0;
-    }
-    if (known) return DC_OK;
-    return dc_fail(DC_UNSUPPORTED, "use --device cpu",
-                   "a GPU trains neither flows nor discrete actions nor a policy after its critic");
-}
-
 static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) {
     const dc_run_options *o = &run->options;
     if (o->device == 0 && o->precision > 1)
@@ -157,7 +145,6 @@ static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) 
                        ")",
                        run->agent.policy_after, o->steps);
     if (o->device == 0) return DC_OK;
-    DC_TRY(check_gpu(&run->agent));
     dc_gpu_spec spec = {
         .precision = o->precision ? o->precision - 1 : 1, .lr = o->lr, .tau = o->tau};
     return dc_gpu_new(&run->gpu, &run->agent, &spec);
