@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNROLL = 10 }; // steps of a recorded graph: the gap between two launches is paid once for all
+enum {
+    UNROLL = 10
+}; // steps of a recorded graph: the gap between two launches is paid once for all
 
 struct dc_gpu {
     dc_agent *agent;

@@ -29,7 +29,7 @@ dc_status dc_cuda_get(dc_cuda *cuda, void *host, const void *device, size_t byte
 // Wait for all that was started; reports what went wrong on the way.
 dc_status dc_cuda_wait(dc_cuda *cuda);
 size_t dc_cuda_taken(const dc_cuda *cuda); // bytes
-#ifdef __CUDACC__ // for kernels of other stages
+#ifdef __CUDACC__                          // for kernels of other stages
 cudaStream_t dc_cuda_stream(const dc_cuda *cuda);
 dc_status dc_cuda_started(const char *what); // did the last launch work?
 #endif
@@ -37,8 +37,9 @@ dc_status dc_cuda_started(const char *what); // did the last launch work?
 // What a step keeps on the device beside weights: read back when metrics are logged.
 enum { DC_CUDA_SUMS = 32 };
 typedef struct dc_cuda_state {
-    uint64_t step;     // updates done
-    int64_t bad_step;  // first step with NaN or Inf in loss or gradient, -1: none. Nothing is updated from then on
+    uint64_t step; // updates done
+    int64_t
+        bad_step; // first step with NaN or Inf in loss or gradient, -1: none. Nothing is updated from then on
     double sums[DC_CUDA_SUMS]; // metrics, then the gradient's norm, added up over steps
     double norm2;              // of the last gradient
 } dc_cuda_state;
@@ -82,7 +83,8 @@ dc_status dc_program_update(dc_program *program);
 // Record what `enqueue` starts, `repeats` times over, as one CUDA graph, and replay it.
 typedef struct dc_recording dc_recording;
 typedef dc_status dc_enqueue_fn(void *ctx);
-dc_status dc_recording_new(dc_recording **replay, dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx, int repeats);
+dc_status dc_recording_new(dc_recording **replay, dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx,
+                           int repeats);
 dc_status dc_recording_run(dc_recording *replay);
 void dc_recording_free(dc_recording *replay); // Nullable
 

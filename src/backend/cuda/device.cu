@@ -13,14 +13,6 @@ dc_status dc_cuda_check(cudaError_t error, const char *call) {
                    "CUDA failed (%.*s: %s)", n, call, cudaGetErrorString(error));
 }
 
-dc_status dc_cublas_check(cublasStatus_t status, const char *call) {
-    if (status == CUBLAS_STATUS_SUCCESS) return DC_OK;
-    const char *paren = strchr(call, '(');
-    int n = paren ? (int)(paren - call) : (int)strlen(call);
-    return dc_fail(DC_IO, "check that libcublasLt fits the driver", "cuBLASLt failed (%.*s: %s)", n, call,
-                   cublasLtGetStatusString(status));
-}
-
 extern "C" cudaStream_t dc_cuda_stream(const dc_cuda *cuda) {
     return cuda->stream;
 }
@@ -43,7 +35,7 @@ static dc_status open_device(dc_cuda *cuda) {
                        "%s is too old (compute capability %d.%d)", p.name, p.major, p.minor);
     cuda->clusters = p.major >= 9;
     CU(cudaSetDevice(0));
-    LT(cublasLtCreate(&cuda->lt));
+    DC_TRY(dc_blas_open(cuda));
     cuda->workspace_bytes = (size_t)32 << 20;
     for (int i = 0; i < LANES; i++) CU(cudaStreamCreateWithFlags(&cuda->lanes[i], cudaStreamNonBlocking));
     cuda->stream = cuda->lanes[0];
@@ -68,7 +60,7 @@ extern "C" void dc_cuda_close(dc_cuda *cuda) {
     if (!cuda) return;
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     for (void *p : cuda->memory) cudaFree(p);
-    if (cuda->lt) cublasLtDestroy(cuda->lt);
+    dc_blas_close(cuda);
     for (int i = 0; i < LANES; i++)
         if (cuda->lanes[i]) cudaStreamDestroy(cuda->lanes[i]);
     delete cuda;

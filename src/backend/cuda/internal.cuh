@@ -29,8 +29,6 @@ struct dc_cuda {
 // A CUDA call's result as a status that names the call.
 dc_status dc_cuda_check(cudaError_t error, const char *call);
 #define CU(call) DC_TRY(dc_cuda_check((call), #call))
-dc_status dc_cublas_check(cublasStatus_t status, const char *call);
-#define LT(call) DC_TRY(dc_cublas_check((call), #call))
 
 // (e, rows, cols) in device memory, rows ld numbers apart, members `step` numbers apart (0: shared).
 struct tensor {
@@ -58,6 +56,9 @@ struct column_sum {
     int64_t stride;
     bool add;
 };
+
+dc_status dc_blas_open(dc_cuda *cuda); // loads the library of matrix products
+void dc_blas_close(dc_cuda *cuda);
 
 // ---- matrix products (linear.cu), row-major: C = op(A) op(B), one for each member ----
 dc_status dc_gemm_cuda(dc_cuda *cuda, dc_precision precision, tensor a, bool a_t, tensor b, bool b_t,

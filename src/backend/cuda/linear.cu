@@ -2,13 +2,79 @@
 // a product would be mostly padding. The one file that knows cuBLASLt's calls.
 #include "backend/cuda/internal.cuh"
 
+#include <dlfcn.h>
+
+// ---- the library, loaded when a device is opened: it is large, and most commands need none ----
+
+#define FUNCTIONS(F)                                                                               \
+    F(cublasLtCreate)                                                                              \
+    F(cublasLtDestroy)                                                                             \
+    F(cublasLtGetStatusString)                                                                     \
+    F(cublasLtMatrixLayoutCreate)                                                                  \
+    F(cublasLtMatrixLayoutDestroy)                                                                 \
+    F(cublasLtMatrixLayoutSetAttribute)                                                            \
+    F(cublasLtMatmulDescCreate)                                                                    \
+    F(cublasLtMatmulDescDestroy)                                                                   \
+    F(cublasLtMatmulDescSetAttribute)                                                              \
+    F(cublasLtMatmulPreferenceCreate)                                                              \
+    F(cublasLtMatmulPreferenceDestroy)                                                             \
+    F(cublasLtMatmulPreferenceSetAttribute)                                                        \
+    F(cublasLtMatmulAlgoGetHeuristic)                                                              \
+    F(cublasLtMatmul)
+
+static struct {
+#define F(name) decltype(&::name) name;
+    FUNCTIONS(F)
+#undef F
+} lt;
+
+static dc_status load(void) {
+    static void *library;
+    if (library) return DC_OK;
+    const char *names[] = {"libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.13",
+                           "libcublasLt.so"};
+    for (const char *name : names)
+        if (!library) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    const char *missing = library ? NULL : "libcublasLt.so.13";
+#define F(name)                                                                                    \
+    if (!missing && !(lt.name = (decltype(&::name))dlsym(library, #name))) missing = #name;
+    FUNCTIONS(F)
+#undef F
+    if (!missing) return DC_OK;
+    library = NULL;
+    return dc_fail(
+        DC_UNSUPPORTED,
+        "install cuBLAS of CUDA 13, or add its folder to LD_LIBRARY_PATH, or use --device cpu",
+        "%s cannot be loaded", missing);
+}
+
+static dc_status check(cublasStatus_t status, const char *call) {
+    if (status == CUBLAS_STATUS_SUCCESS) return DC_OK;
+    int n = 0;
+    while (call[n] && call[n] != '(')
+        n++;
+    return dc_fail(DC_IO, "check that libcublasLt fits the driver", "cuBLASLt failed (%.*s: %s)", n,
+                   call, lt.cublasLtGetStatusString(status));
+}
+#define LT(call) DC_TRY(check(lt.call, #call))
+
+dc_status dc_blas_open(dc_cuda *cuda) {
+    DC_TRY(load());
+    LT(cublasLtCreate(&cuda->lt));
+    return DC_OK;
+}
+
+void dc_blas_close(dc_cuda *cuda) {
+    if (cuda->lt) lt.cublasLtDestroy(cuda->lt);
+}
+
 // ---- products ----
 
 struct layout { // of one operand, column-major as cuBLASLt sees it
     cublasLtMatrixLayout_t l;
     layout() : l(NULL) {}
     ~layout() {
-        if (l) cublasLtMatrixLayoutDestroy(l);
+        if (l) lt.cublasLtMatrixLayoutDestroy(l);
     }
 };
 
@@ -32,8 +98,8 @@ struct product {
     cublasLtMatmulPreference_t wish;
     product() : desc(NULL), wish(NULL) {}
     ~product() {
-        if (wish) cublasLtMatmulPreferenceDestroy(wish);
-        if (desc) cublasLtMatmulDescDestroy(desc);
+        if (wish) lt.cublasLtMatmulPreferenceDestroy(wish);
+        if (desc) lt.cublasLtMatmulDescDestroy(desc);
     }
 };
 

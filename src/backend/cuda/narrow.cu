@@ -292,7 +292,8 @@ __global__ static void __launch_bounds__(THREADS) run(const narrow *list, int co
 dc_status dc_narrow_run(dc_cuda *cuda, const narrow *list, int count, int64_t widest, bool together) {
     if (!together) {
         int blocks = div_up(widest, THREADS);
-        run<<<blocks < 264 ? blocks : 264, THREADS, 0, cuda->stream>>>(list, count);
+        if (blocks > 264) blocks = 264;
+        run<<<blocks, THREADS, 0, cuda->stream>>>(list, count);
         return dc_cuda_check(cudaGetLastError(), "narrow(");
     }
     cudaLaunchConfig_t launch = {};
