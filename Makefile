@@ -33,7 +33,7 @@ fuzz: setup-test
 	@sh tools/fuzz.sh $(RUNS)
 
 format: setup-test
-	@git ls-files -z '*.c' '*.h' '*.cu' | xargs -0 clang-format -i
+	@git ls-files -z '*.c' '*.h' '*.cu' '*.cuh' | xargs -0 clang-format -i
 
 lint: setup-test
 	@sh tools/lint.sh

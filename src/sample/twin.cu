@@ -2,16 +2,22 @@
 // that take the same slot pop its nodes in order, so a row counts those before it that took the same
 // slot; slots themselves are four words each, whatever the length of their trees.
 extern "C" {
-#include "sample/twin.h"
 #include "sample/laws.h"
 #include "sample/noise.h"
+#include "sample/twin.h"
 }
 
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <vector>
 
-enum { BATCH_MAX = 8192, HEADER_WORDS = 9, SLOT_WORDS = 4, ROWS = 64, TEAM = 8 }; // TEAM threads count for a row
+enum {
+    BATCH_MAX = 8192,
+    HEADER_WORDS = 9,
+    SLOT_WORDS = 4,
+    ROWS = 64,
+    TEAM = 8
+}; // TEAM threads count for a row
 
 typedef struct slot_words {
     int64_t generation, cursor, start, length;
@@ -57,11 +63,13 @@ __device__ static void put_segment(const draw_job &j, int row, dc_segment s) {
 }
 
 // Node number `rank` from where the slot stands; leaves it one further in *slot.
-__device__ static dc_segment pop(const draw_job &j, uint32_t number, slot_words *slot, int64_t rank) {
+__device__ static dc_segment pop(const draw_job &j, uint32_t number, slot_words *slot,
+                                 int64_t rank) {
     int64_t t = slot->cursor + rank, nodes = slot->length ? 2 * slot->length - 1 : 0;
     while (t >= nodes) {
         t -= nodes;
-        dc_pair pair = dc_draw_segment(&j.laws.set, j.laws.seed, number, (uint64_t)slot->generation);
+        dc_pair pair =
+            dc_draw_segment(&j.laws.set, j.laws.seed, number, (uint64_t)slot->generation);
         slot->generation++;
         slot->start = pair.i;
         slot->length = pair.j - pair.i;
@@ -129,9 +137,11 @@ __global__ static void __launch_bounds__(ROWS *TEAM) draw(draw_job j) {
 }
 
 // Column c of a row of a feed; `copy` numbers its repetitions.
-__device__ static float cell(const draw_job &j, const feed_job &f, uint64_t step, int row, int copy, int64_t from, int c) {
+__device__ static float cell(const draw_job &j, const feed_job &f, uint64_t step, int row, int copy,
+                             int64_t from, int c) {
     if (f.draw == DC_DRAW_TIME) return dc_draw_time(j.laws.seed, step, (uint32_t)row);
-    if (f.draw == DC_DRAW_NOISE) return dc_draw_normal(j.laws.seed, DC_STREAM_NOISE, step, (uint32_t)(row * f.take + c));
+    if (f.draw == DC_DRAW_NOISE)
+        return dc_draw_normal(j.laws.seed, DC_STREAM_NOISE, step, (uint32_t)(row * f.take + c));
     if (f.one_hot) return c == (f.column ? (int)f.column[from * f.width] : copy);
     return f.column ? f.column[from * f.width + f.skip + c] : (float)from;
 }
@@ -159,19 +169,22 @@ __global__ static void gather(draw_job j, const feed_job *feeds, int feed_count)
 
 // ---- building ----
 
-static dc_status send(dc_cuda *cuda, const void *host, size_t bytes, const char *what, void **device) {
+static dc_status send(dc_cuda *cuda, const void *host, size_t bytes, const char *what,
+                      void **device) {
     DC_TRY(dc_cuda_take(cuda, bytes, what, "use a smaller data set or a larger GPU", device));
     return dc_cuda_put(cuda, *device, host, bytes);
 }
 
-static dc_status send_column(dc_twin *t, const dc_column *column, int64_t rows, const float **device) {
+static dc_status send_column(dc_twin *t, const dc_column *column, int64_t rows,
+                             const float **device) {
     for (size_t i = 0; i < t->seen.size(); i++)
         if (t->seen[i] == column->values) {
             *device = t->sent[i];
             return DC_OK;
         }
     void *p;
-    DC_TRY(send(t->cuda, column->values, (size_t)rows * (size_t)column->width * sizeof(float), "the data set", &p));
+    DC_TRY(send(t->cuda, column->values, (size_t)rows * (size_t)column->width * sizeof(float),
+                "the data set", &p));
     t->seen.push_back(column->values);
     t->sent.push_back((const float *)p);
     *device = (const float *)p;
@@ -186,7 +199,8 @@ static int pack_row(const dc_feeds *feeds, const dc_pack *pack) {
     return row0;
 }
 
-static dc_status send_feeds(dc_twin *t, dc_program *program, const dc_feeds *feeds, const dc_dataset *data) {
+static dc_status send_feeds(dc_twin *t, dc_program *program, const dc_feeds *feeds,
+                            const dc_dataset *data) {
     std::vector<feed_job> list;
     for (int f = 0; f < feeds->feed_count; f++) {
         const dc_feed *feed = &feeds->feeds[f];
@@ -213,7 +227,8 @@ static dc_status send_feeds(dc_twin *t, dc_program *program, const dc_feeds *fee
     DC_TRY(send(t->cuda, list.data(), list.size() * sizeof(feed_job), "feeds", (void **)&t->feeds));
     for (int p = 0; p < feeds->pack_count; p++) { // every row of a pack has its place
         std::vector<float> index((size_t)feeds->batch);
-        for (int r = 0; r < feeds->batch; r++) index[(size_t)r] = (float)(pack_row(feeds, &feeds->packs[p]) + r);
+        for (int r = 0; r < feeds->batch; r++)
+            index[(size_t)r] = (float)(pack_row(feeds, &feeds->packs[p]) + r);
         dc_cuda_input in = dc_program_input(program, feeds->packs[p].index);
         DC_TRY(dc_cuda_put(t->cuda, in.p, index.data(), index.size() * sizeof(float)));
     }
@@ -222,14 +237,17 @@ static dc_status send_feeds(dc_twin *t, dc_program *program, const dc_feeds *fee
 
 static dc_status check(const dc_sampler_spec *spec) {
     if (spec->segments == DC_SEG_TREE && spec->split != DC_SPLIT_MIDPOINT)
-        return dc_fail(DC_UNSUPPORTED, "use split=midpoint, or --device cpu", "the GPU cannot draw trees with chosen splits");
+        return dc_fail(DC_UNSUPPORTED, "use split=midpoint, or --device cpu",
+                       "the GPU cannot draw trees with chosen splits");
     if (spec->batch > BATCH_MAX)
-        return dc_fail(DC_UNSUPPORTED, "lower batch, or use --device cpu", "the GPU draws batches of at most %d rows (%d)",
-                       (int)BATCH_MAX, spec->batch);
+        return dc_fail(DC_UNSUPPORTED, "lower batch, or use --device cpu",
+                       "the GPU draws batches of at most %d rows (%d)", (int)BATCH_MAX,
+                       spec->batch);
     return DC_OK;
 }
 
-static dc_status build(dc_twin *t, dc_program *program, const dc_sampler *sampler, const dc_feeds *feeds, const dc_dataset *data) {
+static dc_status build(dc_twin *t, dc_program *program, const dc_sampler *sampler,
+                       const dc_feeds *feeds, const dc_dataset *data) {
     const dc_sampler_spec *spec = dc_sampler_spec_of(sampler);
     DC_TRY(check(spec));
     draw_job *j = &t->job;
@@ -243,19 +261,22 @@ static dc_status build(dc_twin *t, dc_program *program, const dc_sampler *sample
     j->grounding = spec->grounding;
     j->state = dc_program_state(program);
     size_t batch = (size_t)spec->batch;
-    DC_TRY(send(t->cuda, j->laws.set.start, ((size_t)j->laws.set.count + 1) * sizeof(int64_t), "trajectories",
-                (void **)&j->laws.set.start));
-    DC_TRY(dc_cuda_take(t->cuda, (size_t)(j->tree ? j->slots : 1) * sizeof(slot_words), "slots", "lower slots", (void **)&j->slot));
+    DC_TRY(send(t->cuda, j->laws.set.start, ((size_t)j->laws.set.count + 1) * sizeof(int64_t),
+                "trajectories", (void **)&j->laws.set.start));
+    DC_TRY(dc_cuda_take(t->cuda, (size_t)(j->tree ? j->slots : 1) * sizeof(slot_words), "slots",
+                        "lower slots", (void **)&j->slot));
     DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(slot_words), "slots", NULL, (void **)&j->renewed));
     DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(int32_t), "slots", NULL, (void **)&j->last));
     for (int s = 0; s < DC_STREAMS; s++)
-        DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(int64_t), "a batch", "lower batch", (void **)&j->stream[s]));
+        DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(int64_t), "a batch", "lower batch",
+                            (void **)&j->stream[s]));
     DC_TRY(send_feeds(t, program, feeds, data));
     return dc_twin_put(t, sampler);
 }
 
-extern "C" dc_status dc_twin_new(dc_twin **out, dc_cuda *cuda, dc_program *program, const dc_sampler *sampler,
-                                 const dc_feeds *feeds, const dc_dataset *data) {
+extern "C" dc_status dc_twin_new(dc_twin **out, dc_cuda *cuda, dc_program *program,
+                                 const dc_sampler *sampler, const dc_feeds *feeds,
+                                 const dc_dataset *data) {
     *out = NULL;
     dc_twin *t = new dc_twin();
     t->cuda = cuda;
@@ -291,7 +312,8 @@ extern "C" dc_status dc_twin_put(dc_twin *t, const dc_sampler *sampler) {
     size_t count;
     DC_TRY(dc_sampler_save(sampler, &words, &count));
     DC_CHECK(count == HEADER_WORDS + (size_t)t->job.slots * SLOT_WORDS);
-    dc_status status = dc_cuda_put(t->cuda, t->job.slot, words + HEADER_WORDS, (size_t)t->job.slots * sizeof(slot_words));
+    dc_status status = dc_cuda_put(t->cuda, t->job.slot, words + HEADER_WORDS,
+                                   (size_t)t->job.slots * sizeof(slot_words));
     free(words);
     return status;
 }
@@ -302,7 +324,9 @@ extern "C" dc_status dc_twin_get(dc_twin *t, dc_sampler *sampler, uint64_t step)
     DC_TRY(dc_sampler_save(sampler, &words, &count));
     words[HEADER_WORDS - 1] = (int64_t)step;
     dc_status status = DC_OK;
-    if (t->job.tree) status = dc_cuda_get(t->cuda, words + HEADER_WORDS, t->job.slot, (size_t)t->job.slots * sizeof(slot_words));
+    if (t->job.tree)
+        status = dc_cuda_get(t->cuda, words + HEADER_WORDS, t->job.slot,
+                             (size_t)t->job.slots * sizeof(slot_words));
     if (status == DC_OK) status = dc_sampler_load(sampler, words, count);
     free(words);
     return status;

@@ -25,19 +25,22 @@ static dc_status open_device(dc_cuda *cuda) {
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess || count == 0)
-        return dc_fail(DC_UNSUPPORTED, "check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device cpu",
-                       "no GPU can be used (%s)", error ? cudaGetErrorString(error) : "none is there");
+        return dc_fail(
+            DC_UNSUPPORTED, "check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device cpu",
+            "no GPU can be used (%s)", error ? cudaGetErrorString(error) : "none is there");
     cudaDeviceProp p;
     CU(cudaGetDeviceProperties(&p, 0));
     snprintf(cuda->name, sizeof cuda->name, "%s", p.name);
     if (p.major < 8)
-        return dc_fail(DC_UNSUPPORTED, "use a GPU of compute capability 8.0 or newer, or --device cpu",
+        return dc_fail(DC_UNSUPPORTED,
+                       "use a GPU of compute capability 8.0 or newer, or --device cpu",
                        "%s is too old (compute capability %d.%d)", p.name, p.major, p.minor);
     cuda->clusters = p.major >= 9;
     CU(cudaSetDevice(0));
     DC_TRY(dc_blas_open(cuda));
     cuda->workspace_bytes = (size_t)32 << 20;
-    for (int i = 0; i < LANES; i++) CU(cudaStreamCreateWithFlags(&cuda->lanes[i], cudaStreamNonBlocking));
+    for (int i = 0; i < LANES; i++)
+        CU(cudaStreamCreateWithFlags(&cuda->lanes[i], cudaStreamNonBlocking));
     cuda->stream = cuda->lanes[0];
     for (int i = 0; i < LANES; i++)
         DC_TRY(dc_cuda_take(cuda, cuda->workspace_bytes, "workspace", NULL, &cuda->workspaces[i]));
@@ -59,7 +62,8 @@ extern "C" dc_status dc_cuda_open(dc_cuda **out) {
 extern "C" void dc_cuda_close(dc_cuda *cuda) {
     if (!cuda) return;
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
-    for (void *p : cuda->memory) cudaFree(p);
+    for (void *p : cuda->memory)
+        cudaFree(p);
     dc_blas_close(cuda);
     for (int i = 0; i < LANES; i++)
         if (cuda->lanes[i]) cudaStreamDestroy(cuda->lanes[i]);
@@ -74,7 +78,8 @@ extern "C" size_t dc_cuda_taken(const dc_cuda *cuda) {
     return cuda->taken;
 }
 
-extern "C" dc_status dc_cuda_take(dc_cuda *cuda, size_t bytes, const char *what, const char *remedy, void **p) {
+extern "C" dc_status dc_cuda_take(dc_cuda *cuda, size_t bytes, const char *what, const char *remedy,
+                                  void **p) {
     *p = NULL;
     size_t size = (bytes + 255) / 256 * 256 + 256;
     cudaError_t error = cudaMalloc(p, size);
@@ -83,8 +88,8 @@ extern "C" dc_status dc_cuda_take(dc_cuda *cuda, size_t bytes, const char *what,
         size_t left = 0, all = 0;
         cudaMemGetInfo(&left, &all);
         return dc_fail(DC_NO_MEMORY, remedy ? remedy : "lower batch or hidden, or use a larger GPU",
-                       "the GPU has no memory for %s (%.1f MiB asked, %.1f of %.1f MiB are free)", what,
-                       (double)size / 1048576, (double)left / 1048576, (double)all / 1048576);
+                       "the GPU has no memory for %s (%.1f MiB asked, %.1f of %.1f MiB are free)",
+                       what, (double)size / 1048576, (double)left / 1048576, (double)all / 1048576);
     }
     CU(error);
     cuda->memory.push_back(*p);
@@ -115,16 +120,19 @@ struct dc_recording {
     cudaGraphExec_t exec;
 };
 
-static dc_status record(dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx, int repeats, cudaGraph_t *graph) {
+static dc_status record(dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx, int repeats,
+                        cudaGraph_t *graph) {
     CU(cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal));
     dc_status status = DC_OK;
-    for (int i = 0; i < repeats && status == DC_OK; i++) status = enqueue(ctx);
+    for (int i = 0; i < repeats && status == DC_OK; i++)
+        status = enqueue(ctx);
     cudaError_t error = cudaStreamEndCapture(cuda->stream, graph); // also after a failure
     if (status != DC_OK) return status;
     return dc_cuda_check(error, "cudaStreamEndCapture");
 }
 
-extern "C" dc_status dc_recording_new(dc_recording **out, dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx, int repeats) {
+extern "C" dc_status dc_recording_new(dc_recording **out, dc_cuda *cuda, dc_enqueue_fn *enqueue,
+                                      void *ctx, int repeats) {
     *out = NULL;
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec = NULL;

@@ -3,21 +3,27 @@
 // and update.cu adds those up in order.
 #include "backend/cuda/internal.cuh"
 
-enum { WARPS = 8, FWD_BLOCKS = 264, BWD_BLOCKS = 264 }; // over all members: two for each multiprocessor
+enum {
+    WARPS = 8,
+    FWD_BLOCKS = 264,
+    BWD_BLOCKS = 264
+}; // over all members: two for each multiprocessor
 
 // Numbers that a lane holds: groups of V neighbours, 32 V apart.
 template <int V> __device__ static inline int column(int k, int lane) {
     return (k / V * 32 + lane) * V + k % V;
 }
 
-template <typename T, int V, int PER> __device__ static inline void load(const T *p, int cols, int lane, float v[PER]) {
+template <typename T, int V, int PER>
+__device__ static inline void load(const T *p, int cols, int lane, float v[PER]) {
 #pragma unroll
     for (int k = 0; k < PER; k += V) {
         int c = column<V>(k, lane);
         if (V == 4 && c < cols) {
             if (sizeof(T) == 2) {
                 uint2 raw = *(const uint2 *)(p + c);
-                float2 a = __bfloat1622float2(*(__nv_bfloat162 *)&raw.x), b = __bfloat1622float2(*(__nv_bfloat162 *)&raw.y);
+                float2 a = __bfloat1622float2(*(__nv_bfloat162 *)&raw.x),
+                       b = __bfloat1622float2(*(__nv_bfloat162 *)&raw.y);
                 v[k] = a.x, v[k + 1 < PER ? k + 1 : k] = a.y;
                 v[k + 2 < PER ? k + 2 : k] = b.x, v[k + 3 < PER ? k + 3 : k] = b.y;
             } else {
@@ -27,24 +33,28 @@ template <typename T, int V, int PER> __device__ static inline void load(const T
             }
         } else {
 #pragma unroll
-            for (int j = 0; j < V; j++) v[k + j] = c + j < cols ? (float)p[c + j] : 0;
+            for (int j = 0; j < V; j++)
+                v[k + j] = c + j < cols ? (float)p[c + j] : 0;
         }
     }
 }
 
-template <typename T, int V, int PER> __device__ static inline void store(T *p, int cols, int lane, const float v[PER]) {
+template <typename T, int V, int PER>
+__device__ static inline void store(T *p, int cols, int lane, const float v[PER]) {
 #pragma unroll
     for (int k = 0; k < PER; k += V) {
         int c = column<V>(k, lane);
         if (V == 4 && c < cols) {
             if (sizeof(T) == 2) {
                 __nv_bfloat162 a = __floats2bfloat162_rn(v[k], v[k + 1 < PER ? k + 1 : k]);
-                __nv_bfloat162 b = __floats2bfloat162_rn(v[k + 2 < PER ? k + 2 : k], v[k + 3 < PER ? k + 3 : k]);
+                __nv_bfloat162 b =
+                    __floats2bfloat162_rn(v[k + 2 < PER ? k + 2 : k], v[k + 3 < PER ? k + 3 : k]);
                 uint2 raw = {*(unsigned *)&a, *(unsigned *)&b};
                 *(uint2 *)(p + c) = raw;
             } else {
-                *(float4 *)(p + c) = make_float4(v[k], v[k + 1 < PER ? k + 1 : k], v[k + 2 < PER ? k + 2 : k],
-                                                 v[k + 3 < PER ? k + 3 : k]);
+                *(float4 *)(p + c) =
+                    make_float4(v[k], v[k + 1 < PER ? k + 1 : k], v[k + 2 < PER ? k + 2 : k],
+                                v[k + 3 < PER ? k + 3 : k]);
             }
         } else {
 #pragma unroll
@@ -56,7 +66,8 @@ template <typename T, int V, int PER> __device__ static inline void store(T *p, 
 
 __device__ static inline float warp_sum(float v) {
 #pragma unroll
-    for (int d = 16; d; d >>= 1) v += __shfl_xor_sync(~0u, v, d);
+    for (int d = 16; d; d >>= 1)
+        v += __shfl_xor_sync(~0u, v, d);
     return v;
 }
 
@@ -67,13 +78,15 @@ template <typename T> __device__ static inline float gate(float x) {
 }
 
 // A warp takes every so many rows, so that the layer's own numbers are read once.
-template <typename T, int V, int PER> __global__ static void __launch_bounds__(32 * WARPS, PER > 16 ? 1 : 2) forward(layernorm n) {
+template <typename T, int V, int PER>
+__global__ static void __launch_bounds__(32 * WARPS, PER > 16 ? 1 : 2) forward(layernorm n) {
     int lane = threadIdx.x & 31, e = blockIdx.y, cols = n.x.cols;
     float add[PER] = {0}, scale[PER], bias[PER];
     if (n.add) load<float, V, PER>(n.add + (int64_t)e * cols, cols, lane, add);
     load<float, V, PER>(n.scale + (int64_t)e * cols, cols, lane, scale);
     load<float, V, PER>(n.bias + (int64_t)e * cols, cols, lane, bias);
-    for (int row = blockIdx.x * WARPS + threadIdx.x / 32; row < n.x.rows; row += gridDim.x * WARPS) {
+    for (int row = blockIdx.x * WARPS + threadIdx.x / 32; row < n.x.rows;
+         row += gridDim.x * WARPS) {
         float h[PER], sum = 0, square = 0;
         load<T, V, PER>((const T *)n.x.p + e * n.x.step + (int64_t)row * n.x.ld, cols, lane, h);
 #pragma unroll
@@ -90,7 +103,8 @@ template <typename T, int V, int PER> __global__ static void __launch_bounds__(3
         }
         float inv = rsqrtf(warp_sum(square) / cols + 1e-6f);
 #pragma unroll
-        for (int k = 0; k < PER; k++) h[k] = (h[k] - mean) * inv * scale[k] + bias[k];
+        for (int k = 0; k < PER; k++)
+            h[k] = (h[k] - mean) * inv * scale[k] + bias[k];
         store<T, V, PER>((T *)n.y.p + e * n.y.step + (int64_t)row * n.y.ld, cols, lane, h);
         if (lane == 0) n.stats[(int64_t)e * n.stats_rows + row] = make_float2(mean, inv);
     }
@@ -98,7 +112,8 @@ template <typename T, int V, int PER> __global__ static void __launch_bounds__(3
 
 // With z = (h - mean) / std and q = dy * scale: dh = (q - mean(q) - z mean(q z)) / std, dx = dh gelu'(x).
 template <typename T, int V, int PER>
-__global__ static void __launch_bounds__(32 * WARPS, PER > 16 ? 1 : 2) backward(layernorm n, tensor dy, tensor dx, float *parts) {
+__global__ static void __launch_bounds__(32 * WARPS, PER > 16 ? 1 : 2)
+    backward(layernorm n, tensor dy, tensor dx, float *parts) {
     int warp = threadIdx.x / 32, lane = threadIdx.x & 31, e = blockIdx.y, cols = n.x.cols;
     float d_scale[PER] = {0}, d_bias[PER] = {0}, d_add[PER] = {0};
     for (int row = blockIdx.x * WARPS + warp; row < dy.rows; row += gridDim.x * WARPS) {
@@ -108,7 +123,8 @@ __global__ static void __launch_bounds__(32 * WARPS, PER > 16 ? 1 : 2) backward(
         if (n.add) {
             load<float, V, PER>(n.add + (int64_t)e * cols, cols, lane, w);
 #pragma unroll
-            for (int k = 0; k < PER; k++) x[k] += w[k];
+            for (int k = 0; k < PER; k++)
+                x[k] += w[k];
         }
         load<float, V, PER>(n.scale + (int64_t)e * cols, cols, lane, w);
         float2 stats = n.stats[(int64_t)e * n.stats_rows + row];
@@ -139,11 +155,13 @@ __global__ static void __launch_bounds__(32 * WARPS, PER > 16 ? 1 : 2) backward(
     for (int s = 0; s < 3; s++) {
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < PER; k++) sums[warp][column<V>(k, lane)] = s == 0 ? d_scale[k] : s == 1 ? d_bias[k] : d_add[k];
+        for (int k = 0; k < PER; k++)
+            sums[warp][column<V>(k, lane)] = s == 0 ? d_scale[k] : s == 1 ? d_bias[k] : d_add[k];
         __syncthreads();
         for (int c = threadIdx.x; c < cols; c += 32 * WARPS) {
             float sum = 0;
-            for (int w = 0; w < WARPS; w++) sum += sums[w][c];
+            for (int w = 0; w < WARPS; w++)
+                sum += sums[w][c];
             part[(int64_t)s * cols + c] = sum;
         }
     }
@@ -159,18 +177,23 @@ static int forward_blocks(const layernorm *n) {
     return blocks < most ? (blocks < 1 ? 1 : blocks) : most;
 }
 
-template <typename T, int V, int PER> static void launch(dc_cuda *cuda, const layernorm *n, const tensor *dy, tensor dx, float *parts) {
+template <typename T, int V, int PER>
+static void launch(dc_cuda *cuda, const layernorm *n, const tensor *dy, tensor dx, float *parts) {
     if (!dy)
         forward<T, V, PER><<<dim3(forward_blocks(n), n->x.e), 32 * WARPS, 0, cuda->stream>>>(*n);
     else
-        backward<T, V, PER><<<dim3(dc_layernorm_parts(dy->e, dy->rows), dy->e), 32 * WARPS, 0, cuda->stream>>>(*n, *dy, dx, parts);
+        backward<T, V, PER>
+            <<<dim3(dc_layernorm_parts(dy->e, dy->rows), dy->e), 32 * WARPS, 0, cuda->stream>>>(
+                *n, *dy, dx, parts);
 }
 
-template <typename T> static dc_status choose(dc_cuda *cuda, const layernorm *n, const tensor *dy, tensor dx, float *parts) {
+template <typename T>
+static dc_status choose(dc_cuda *cuda, const layernorm *n, const tensor *dy, tensor dx,
+                        float *parts) {
     int cols = n->x.cols;
     if (cols > 1024)
-        return dc_fail(DC_UNSUPPORTED, "use hidden layers of at most 1024, or --device cpu", "a layer of %d is too wide for the GPU",
-                       cols);
+        return dc_fail(DC_UNSUPPORTED, "use hidden layers of at most 1024, or --device cpu",
+                       "a layer of %d is too wide for the GPU", cols);
     if (cols % 4)
         launch<T, 1, 32>(cuda, n, dy, dx, parts);
     else if (cols <= 128)
@@ -186,9 +209,11 @@ template <typename T> static dc_status choose(dc_cuda *cuda, const layernorm *n,
 
 dc_status dc_layernorm_fwd(dc_cuda *cuda, const layernorm *n) {
     tensor none = {};
-    return n->x.half ? choose<bf16>(cuda, n, NULL, none, NULL) : choose<float>(cuda, n, NULL, none, NULL);
+    return n->x.half ? choose<bf16>(cuda, n, NULL, none, NULL)
+                     : choose<float>(cuda, n, NULL, none, NULL);
 }
 
 dc_status dc_layernorm_bwd(dc_cuda *cuda, const layernorm *n, tensor dy, tensor dx, float *parts) {
-    return n->x.half ? choose<bf16>(cuda, n, &dy, dx, parts) : choose<float>(cuda, n, &dy, dx, parts);
+    return n->x.half ? choose<bf16>(cuda, n, &dy, dx, parts)
+                     : choose<float>(cuda, n, &dy, dx, parts);
 }

@@ -61,8 +61,8 @@ dc_status dc_blas_open(dc_cuda *cuda); // loads the library of matrix products
 void dc_blas_close(dc_cuda *cuda);
 
 // ---- matrix products (linear.cu), row-major: C = op(A) op(B), one for each member ----
-dc_status dc_gemm_cuda(dc_cuda *cuda, dc_precision precision, tensor a, bool a_t, tensor b, bool b_t,
-                       tensor c, bool add);
+dc_status dc_gemm_cuda(dc_cuda *cuda, dc_precision precision, tensor a, bool a_t, tensor b,
+                       bool b_t, tensor c, bool add);
 // Layers of few outputs: y = x W + bias, with the weights in float.
 enum { HEAD_MAX = 32 };
 dc_status dc_head_fwd(dc_cuda *cuda, tensor x, tensor w, tensor bias, tensor y);
@@ -76,12 +76,12 @@ dc_status dc_thin_dw(dc_cuda *cuda, tensor x, tensor dy, float *parts);
 
 // ---- bias + GELU + LayerNorm (gelu_layernorm.cu) ----
 struct layernorm {
-    tensor x;                          // before the bias
-    const float *add;                  // Nullable: the linear layer's bias (e, cols)
-    const float *scale, *bias;         // (e, cols)
+    tensor x;                  // before the bias
+    const float *add;          // Nullable: the linear layer's bias (e, cols)
+    const float *scale, *bias; // (e, cols)
     tensor y;
-    float2 *stats;                     // (e, rows) mean, 1/std
-    int stats_rows;                    // rows of the whole node
+    float2 *stats;  // (e, rows) mean, 1/std
+    int stats_rows; // rows of the whole node
 };
 dc_status dc_layernorm_fwd(dc_cuda *cuda, const layernorm *n);
 int dc_layernorm_parts(int e, int rows);
@@ -90,9 +90,9 @@ dc_status dc_layernorm_bwd(dc_cuda *cuda, const layernorm *n, tensor dy, tensor 
 
 // ---- narrow ops (narrow.cu): many small ones in one launch ----
 struct narrow {
-    int op;      // dc_op, or NARROW_ZERO
-    int input;   // -1: forward; else: gradient to this input
-    int e;       // members
+    int op;        // dc_op, or NARROW_ZERO
+    int input;     // -1: forward; else: gradient to this input
+    int e;         // members
     int64_t count; // numbers a member, or rows of `cols` columns
     int cols;
     bool add, sync; // sync: a barrier first
@@ -108,7 +108,8 @@ struct narrow {
 enum { NARROW_ZERO = DC_OPS, NARROW_ONE, NARROW_MOST = 200 }; // most in one launch
 bool dc_is_narrow(dc_op op);
 bool dc_is_reduction(dc_op op);
-dc_status dc_narrow_run(dc_cuda *cuda, const narrow *device_list, int count, int64_t widest, bool together);
+dc_status dc_narrow_run(dc_cuda *cuda, const narrow *device_list, int count, int64_t widest,
+                        bool together);
 
 dc_status dc_splice_fwd(dc_cuda *cuda, tensor x, tensor y, tensor out, int column);
 dc_status dc_splice_bwd(dc_cuda *cuda, tensor dout, tensor dy, int column, bool add);
@@ -125,7 +126,7 @@ struct update_job {
     double lr, beta1, beta2, eps, tau;
     int64_t policy_first, policy_after; // see dc_program_spec
     dc_cuda_state *state;
-    double *norms; // (NORM_BLOCKS)
+    double *norms;               // (NORM_BLOCKS)
     const float *const *metrics; // (metric_count) scalars; the first is the loss
     int metric_count;
     const float *loss;

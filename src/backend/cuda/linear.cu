@@ -79,17 +79,20 @@ struct layout { // of one operand, column-major as cuBLASLt sees it
 };
 
 static dc_status describe(layout *out, const tensor *t, int batch) {
-    LT(cublasLtMatrixLayoutCreate(&out->l, t->half ? CUDA_R_16BF : CUDA_R_32F, (uint64_t)t->cols, (uint64_t)t->rows,
-                                  t->ld));
-    LT(cublasLtMatrixLayoutSetAttribute(out->l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch));
+    LT(cublasLtMatrixLayoutCreate(&out->l, t->half ? CUDA_R_16BF : CUDA_R_32F, (uint64_t)t->cols,
+                                  (uint64_t)t->rows, t->ld));
+    LT(cublasLtMatrixLayoutSetAttribute(out->l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
+                                        sizeof batch));
     int64_t step = t->e == 1 ? 0 : t->step;
-    LT(cublasLtMatrixLayoutSetAttribute(out->l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step));
+    LT(cublasLtMatrixLayoutSetAttribute(out->l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step,
+                                        sizeof step));
     return DC_OK;
 }
 
 // Bytes to which an operand's rows are aligned, 256 at most.
 static uint32_t alignment(const tensor *t) {
-    uint64_t size = t->half ? 2 : 4, bits = (uint64_t)t->p | (uint64_t)t->ld * size | (uint64_t)t->step * size | 256;
+    uint64_t size = t->half ? 2 : 4,
+             bits = (uint64_t)t->p | (uint64_t)t->ld * size | (uint64_t)t->step * size | 256;
     return (uint32_t)(bits & (~bits + 1));
 }
 
@@ -103,22 +106,24 @@ struct product {
     }
 };
 
-static dc_status prepare(product *p, dc_cuda *cuda, dc_precision precision, bool first_t, bool second_t, const tensor *a,
-                         const tensor *b, const tensor *c) {
+static dc_status prepare(product *p, dc_cuda *cuda, dc_precision precision, bool first_t,
+                         bool second_t, const tensor *a, const tensor *b, const tensor *c) {
     cublasComputeType_t type = precision == DC_FP32 ? CUBLAS_COMPUTE_32F
                                : a->half            ? CUBLAS_COMPUTE_32F
                                                     : CUBLAS_COMPUTE_32F_FAST_TF32;
     LT(cublasLtMatmulDescCreate(&p->desc, type, CUDA_R_32F));
-    cublasOperation_t ta = first_t ? CUBLAS_OP_T : CUBLAS_OP_N, tb = second_t ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t ta = first_t ? CUBLAS_OP_T : CUBLAS_OP_N,
+                      tb = second_t ? CUBLAS_OP_T : CUBLAS_OP_N;
     LT(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &ta, sizeof ta));
     LT(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &tb, sizeof tb));
     LT(cublasLtMatmulPreferenceCreate(&p->wish));
-    LT(cublasLtMatmulPreferenceSetAttribute(p->wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &cuda->workspace_bytes,
-                                            sizeof cuda->workspace_bytes));
+    LT(cublasLtMatmulPreferenceSetAttribute(p->wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                            &cuda->workspace_bytes, sizeof cuda->workspace_bytes));
     // Partial sums are added in a fixed order: no atomics, so that the same seed gives the same bytes.
-    uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
-    LT(cublasLtMatmulPreferenceSetAttribute(p->wish, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
-                                            sizeof schemes));
+    uint32_t schemes =
+        CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+    LT(cublasLtMatmulPreferenceSetAttribute(p->wish, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                            &schemes, sizeof schemes));
     const struct {
         cublasLtMatmulPreferenceAttributes_t which;
         uint32_t bytes;
@@ -126,12 +131,14 @@ static dc_status prepare(product *p, dc_cuda *cuda, dc_precision precision, bool
                    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(a)},
                    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(c)},
                    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(c)}};
-    for (const auto &row : aligned) LT(cublasLtMatmulPreferenceSetAttribute(p->wish, row.which, &row.bytes, sizeof row.bytes));
+    for (const auto &row : aligned)
+        LT(cublasLtMatmulPreferenceSetAttribute(p->wish, row.which, &row.bytes, sizeof row.bytes));
     return DC_OK;
 }
 
 // Row-major C = op(A) op(B) is column-major C' = op(B)' op(A)': the operands change places.
-dc_status dc_gemm_cuda(dc_cuda *cuda, dc_precision precision, tensor a, bool a_t, tensor b, bool b_t, tensor c, bool add) {
+dc_status dc_gemm_cuda(dc_cuda *cuda, dc_precision precision, tensor a, bool a_t, tensor b,
+                       bool b_t, tensor c, bool add) {
     product p;
     layout la, lb, lc;
     DC_CHECK(a.half == b.half);
@@ -143,13 +150,15 @@ dc_status dc_gemm_cuda(dc_cuda *cuda, dc_precision precision, tensor a, bool a_t
     DC_TRY(describe(&lc, &c, c.e));
     cublasLtMatmulHeuristicResult_t found;
     int count = 0;
-    LT(cublasLtMatmulAlgoGetHeuristic(cuda->lt, p.desc, lb.l, la.l, lc.l, lc.l, p.wish, 1, &found, &count));
+    LT(cublasLtMatmulAlgoGetHeuristic(cuda->lt, p.desc, lb.l, la.l, lc.l, lc.l, p.wish, 1, &found,
+                                      &count));
     if (count == 0)
-        return dc_fail(DC_UNSUPPORTED, "use another --precision", "cuBLASLt knows no way to multiply %d x %d by %d x %d",
-                       a.rows, a.cols, b.rows, b.cols);
+        return dc_fail(DC_UNSUPPORTED, "use another --precision",
+                       "cuBLASLt knows no way to multiply %d x %d by %d x %d", a.rows, a.cols,
+                       b.rows, b.cols);
     float one = 1, beta = add ? 1.0f : 0.0f;
-    LT(cublasLtMatmul(cuda->lt, p.desc, &one, b.p, lb.l, a.p, la.l, &beta, c.p, lc.l, c.p, lc.l, &found.algo,
-                      cuda->workspace, cuda->workspace_bytes, cuda->stream));
+    LT(cublasLtMatmul(cuda->lt, p.desc, &one, b.p, lb.l, a.p, la.l, &beta, c.p, lc.l, c.p, lc.l,
+                      &found.algo, cuda->workspace, cuda->workspace_bytes, cuda->stream));
     return DC_OK;
 }
 
@@ -167,19 +176,23 @@ __device__ static inline void write(void *p, bool half, int64_t i, float v) {
 }
 
 __device__ static inline float warp_sum(float v) {
-    for (int d = 16; d; d >>= 1) v += __shfl_xor_sync(~0u, v, d);
+    for (int d = 16; d; d >>= 1)
+        v += __shfl_xor_sync(~0u, v, d);
     return v;
 }
 
 // A warp a row.
 __global__ static void head_fwd(tensor x, tensor w, tensor bias, tensor y) {
-    int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x & 31, e = blockIdx.y;
+    int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x & 31,
+        e = blockIdx.y;
     if (row >= y.rows) return;
-    const float *weights = (const float *)w.p + e * w.step, *b = (const float *)bias.p + e * bias.step;
+    const float *weights = (const float *)w.p + e * w.step,
+                *b = (const float *)bias.p + e * bias.step;
     int64_t at = e * x.step + (int64_t)row * x.ld;
     for (int o = 0; o < y.cols; o++) {
         float sum = 0;
-        for (int c = lane; c < x.cols; c += 32) sum += read(x.p, x.half, at + c) * weights[(int64_t)c * y.cols + o];
+        for (int c = lane; c < x.cols; c += 32)
+            sum += read(x.p, x.half, at + c) * weights[(int64_t)c * y.cols + o];
         sum = warp_sum(sum);
         if (lane == 0) ((float *)y.p)[e * y.step + (int64_t)row * y.ld + o] = sum + b[o];
     }
@@ -198,7 +211,8 @@ __global__ static void head_dx(tensor dy, tensor w, tensor dx, bool add) {
     for (int row = blockIdx.y; row < dx.rows; row += gridDim.y) {
         const float *g = (const float *)dy.p + e * dy.step + (int64_t)row * dy.ld;
         float sum = 0;
-        for (int o = 0; o < dy.cols; o++) sum += g[o] * weights[o];
+        for (int o = 0; o < dy.cols; o++)
+            sum += g[o] * weights[o];
         int64_t at = e * dx.step + (int64_t)row * dx.ld + c;
         write(dx.p, dx.half, at, sum + (add ? read(dx.p, dx.half, at) : 0));
     }
@@ -232,7 +246,8 @@ int dc_head_parts(int rows) {
 // Threads own columns of the wide matrix, a block walks its rows, N columns of the thin one at a time:
 // part[c * cs + k * ks] = sum over rows of wide[row][c] thin[row][k].
 template <int N>
-__device__ static void outer_sums(tensor wide, tensor thin, int e, int c, int from, int to, float *part, int64_t cs, int64_t ks) {
+__device__ static void outer_sums(tensor wide, tensor thin, int e, int c, int from, int to,
+                                  float *part, int64_t cs, int64_t ks) {
     for (int k0 = 0; k0 < thin.cols; k0 += N) {
         float sum[N] = {0};
 #pragma unroll 4
@@ -240,7 +255,9 @@ __device__ static void outer_sums(tensor wide, tensor thin, int e, int c, int fr
             float v = read(wide.p, wide.half, e * wide.step + (int64_t)row * wide.ld + c);
 #pragma unroll
             for (int k = 0; k < N; k++)
-                if (k0 + k < thin.cols) sum[k] += v * read(thin.p, thin.half, e * thin.step + (int64_t)row * thin.ld + k0 + k);
+                if (k0 + k < thin.cols)
+                    sum[k] += v * read(thin.p, thin.half,
+                                       e * thin.step + (int64_t)row * thin.ld + k0 + k);
         }
 #pragma unroll
         for (int k = 0; k < N; k++)
@@ -257,7 +274,8 @@ __global__ static void head_dw(tensor x, tensor dy, float *parts) {
     if (c < out) { // the bias
         const float *g = (const float *)dy.p + e * dy.step;
         float sum = 0;
-        for (int row = from; row < to; row++) sum += g[(int64_t)row * dy.ld + c];
+        for (int row = from; row < to; row++)
+            sum += g[(int64_t)row * dy.ld + c];
         part[(int64_t)x.cols * out + c] = sum;
     }
 }
@@ -266,18 +284,22 @@ __global__ static void thin_dw(tensor x, tensor dy, float *parts) {
     int c = blockIdx.x * blockDim.x + threadIdx.x, e = blockIdx.z, out = dy.cols;
     int from = blockIdx.y * HEAD_ROWS, to = min(from + HEAD_ROWS, dy.rows);
     if (c < out)
-        outer_sums<8>(dy, x, e, c, from, to, parts + ((int64_t)e * gridDim.y + blockIdx.y) * ((int64_t)x.cols * out), 1, out);
+        outer_sums<8>(dy, x, e, c, from, to,
+                      parts + ((int64_t)e * gridDim.y + blockIdx.y) * ((int64_t)x.cols * out), 1,
+                      out);
 }
 
 dc_status dc_thin_dw(dc_cuda *cuda, tensor x, tensor dy, float *parts) {
     if (x.e == 1) x.step = 0;
-    thin_dw<<<dim3(div_up(dy.cols, 128), dc_head_parts(dy.rows), dy.e), 128, 0, cuda->stream>>>(x, dy, parts);
+    thin_dw<<<dim3(div_up(dy.cols, 128), dc_head_parts(dy.rows), dy.e), 128, 0, cuda->stream>>>(
+        x, dy, parts);
     return dc_cuda_check(cudaGetLastError(), "thin_dw(");
 }
 
 dc_status dc_head_dw(dc_cuda *cuda, tensor x, tensor dy, float *parts) {
     if (x.e == 1) x.step = 0;
     int wide = x.cols > dy.cols ? x.cols : dy.cols;
-    head_dw<<<dim3(div_up(wide, 128), dc_head_parts(dy.rows), dy.e), 128, 0, cuda->stream>>>(x, dy, parts);
+    head_dw<<<dim3(div_up(wide, 128), dc_head_parts(dy.rows), dy.e), 128, 0, cuda->stream>>>(x, dy,
+                                                                                             parts);
     return dc_cuda_check(cudaGetLastError(), "head_dw(");
 }

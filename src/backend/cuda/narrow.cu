@@ -18,13 +18,14 @@ __device__ static void team_sync() {
 }
 
 bool dc_is_narrow(dc_op op) {
-    return op >= DC_FIRST_COMPUTED && op != DC_OP_linear && op != DC_OP_gelu_layernorm && op != DC_OP_splice;
+    return op >= DC_FIRST_COMPUTED && op != DC_OP_linear && op != DC_OP_gelu_layernorm &&
+           op != DC_OP_splice;
 }
 
 // Ops that end in one number.
 __host__ __device__ static bool reduces(int op) {
-    return op == DC_OP_expectile || op == DC_OP_mean || op == DC_OP_bce || op == DC_OP_square || op == DC_OP_relative_mean ||
-           op == DC_OP_log_likelihood;
+    return op == DC_OP_expectile || op == DC_OP_mean || op == DC_OP_bce || op == DC_OP_square ||
+           op == DC_OP_relative_mean || op == DC_OP_log_likelihood;
 }
 
 bool dc_is_reduction(dc_op op) {
@@ -34,19 +35,22 @@ bool dc_is_reduction(dc_op op) {
 // Sum over the team, the same for all its threads.
 __device__ static double team_sum(double v) {
     __shared__ double warps[THREADS / 32], total;
-    for (int d = 16; d; d >>= 1) v += __shfl_xor_sync(~0u, v, d);
+    for (int d = 16; d; d >>= 1)
+        v += __shfl_xor_sync(~0u, v, d);
     __syncthreads();
     if ((threadIdx.x & 31) == 0) warps[threadIdx.x / 32] = v;
     __syncthreads();
     double sum = 0;
-    for (int w = 0; w < (int)blockDim.x / 32; w++) sum += warps[w];
+    for (int w = 0; w < (int)blockDim.x / 32; w++)
+        sum += warps[w];
 #if __CUDA_ARCH__ >= 900
     if (gridDim.y > 1) {
         cooperative_groups::cluster_group team = cooperative_groups::this_cluster();
         if (threadIdx.x == 0) total = sum;
         team.sync();
         sum = 0;
-        for (unsigned b = 0; b < gridDim.y; b++) sum += *team.map_shared_rank(&total, b);
+        for (unsigned b = 0; b < gridDim.y; b++)
+            sum += *team.map_shared_rank(&total, b);
         team.sync(); // nobody leaves or writes again before all have read
     }
 #endif
@@ -122,7 +126,8 @@ __device__ static double term(const narrow &n, int e, int64_t m) {
     float t = at(n, 1, e, m), d = p - t;
     if (n.op == DC_OP_square) return (double)d * d;
     if (n.op == DC_OP_bce) {
-        float weight = (t >= logistic(p) ? (float)n.a : 1 - (float)n.a) * (n.x[2] ? at(n, 2, e, m) : 1);
+        float weight =
+            (t >= logistic(p) ? (float)n.a : 1 - (float)n.a) * (n.x[2] ? at(n, 2, e, m) : 1);
         return weight * (t * softplus(-p) + (1 - t) * softplus(p));
     }
     float w = n.x[2] ? at(n, 2, e, m) : 1;
@@ -132,16 +137,21 @@ __device__ static double term(const narrow &n, int e, int64_t m) {
 __device__ static double mean_size(const narrow &n, int64_t first, int64_t stride) { // of |x|
     double sum = 0;
     for (int e = 0; e < n.members[0]; e++)
-        for (int64_t m = first; m < n.count; m += stride) sum += fabsf(at(n, 0, e, m));
+        for (int64_t m = first; m < n.count; m += stride)
+            sum += fabsf(at(n, 0, e, m));
     return team_sum(sum) / (double)(n.members[0] * n.count) + 1e-6;
 }
 
 __device__ static void reduce(const narrow &n, int64_t first, int64_t stride) {
     double sum = 0, cells = (double)(n.members[0] * n.count);
     for (int e = 0; e < n.members[0]; e++)
-        for (int64_t m = first; m < n.count; m += stride) sum += term(n, e, m);
+        for (int64_t m = first; m < n.count; m += stride)
+            sum += term(n, e, m);
     sum = team_sum(sum);
-    double scale = n.op == DC_OP_bce ? n.b : n.op == DC_OP_square ? n.a : n.op == DC_OP_expectile ? 2 : 1;
+    double scale = n.op == DC_OP_bce         ? n.b
+                   : n.op == DC_OP_square    ? n.a
+                   : n.op == DC_OP_expectile ? 2
+                                             : 1;
     double value = scale * sum / cells;
     if (n.op == DC_OP_relative_mean) value = (double)(float)value / mean_size(n, first, stride);
     if (first == 0) *n.y = (float)value;
@@ -208,22 +218,26 @@ __device__ static void min_grad(const narrow &n, int64_t m) {
     int least = 0;
     for (int k = 1; k < n.members[0]; k++)
         if (n.x[0][k * n.step[0] + m] < n.x[0][least * n.step[0] + m]) least = k;
-    for (int k = 0; k < n.members[0]; k++) put(n, k, m, k == least ? n.dy[m] : 0);
+    for (int k = 0; k < n.members[0]; k++)
+        put(n, k, m, k == least ? n.dy[m] : 0);
 }
 
 // ---- softmax policies: a row of few columns at a time ----
 
 __device__ static float log_sum(const float *x, int cols) {
     float most = x[0], sum = 0;
-    for (int c = 1; c < cols; c++) most = fmaxf(most, x[c]);
-    for (int c = 0; c < cols; c++) sum += expf(x[c] - most);
+    for (int c = 1; c < cols; c++)
+        most = fmaxf(most, x[c]);
+    for (int c = 0; c < cols; c++)
+        sum += expf(x[c] - most);
     return most + logf(sum);
 }
 
 __device__ static float expectation(const narrow &n, int64_t r) {
     const float *x = n.x[0] + r * n.cols, *q = n.x[1] + r * n.cols;
     float total = log_sum(x, n.cols), sum = 0;
-    for (int c = 0; c < n.cols; c++) sum += expf(x[c] - total) * q[c];
+    for (int c = 0; c < n.cols; c++)
+        sum += expf(x[c] - total) * q[c];
     return sum;
 }
 
@@ -231,7 +245,8 @@ __device__ static double likelihood(const narrow &n, int64_t r) {
     const float *x = n.x[0] + r * n.cols, *t = n.x[1] + r * n.cols;
     float total = log_sum(x, n.cols);
     double sum = 0;
-    for (int c = 0; c < n.cols; c++) sum += (double)t[c] * (x[c] - total);
+    for (int c = 0; c < n.cols; c++)
+        sum += (double)t[c] * (x[c] - total);
     return sum;
 }
 
@@ -239,7 +254,8 @@ __device__ static void softmax_grad(const narrow &n, float g, int64_t r) {
     const float *x = n.x[0] + r * n.cols, *y = n.x[1] + r * n.cols;
     bool mean = n.op == DC_OP_expected;
     float total = log_sum(x, n.cols), mass = 0, middle = mean ? expectation(n, r) : 0;
-    for (int c = 0; c < n.cols; c++) mass += y[c];
+    for (int c = 0; c < n.cols; c++)
+        mass += y[c];
     for (int c = 0; c < n.cols; c++) {
         float p = expf(x[c] - total);
         put(n, 0, r * n.cols + c, mean ? n.dy[r] * p * (y[c] - middle) : g * (y[c] - mass * p));
@@ -255,7 +271,8 @@ __device__ static void run_one(const narrow &n, int64_t first, int64_t stride) {
         reduce(n, first, stride);
         return;
     }
-    float g = n.op < DC_OPS && n.input >= 0 && reduces(n.op) ? reduction_scale(n, first, stride) : 0;
+    float g =
+        n.op < DC_OPS && n.input >= 0 && reduces(n.op) ? reduction_scale(n, first, stride) : 0;
     for (int64_t m = first; m < n.count; m += stride) {
         if (n.op == DC_OP_ensemble_min && n.input >= 0) {
             min_grad(n, m);
@@ -278,10 +295,12 @@ __device__ static void run_one(const narrow &n, int64_t first, int64_t stride) {
 
 // Grid (x, y): x blocks side by side for lists without barriers, or y blocks that form a team.
 __global__ static void __launch_bounds__(THREADS) run(const narrow *list, int count) {
-    int64_t block = (int64_t)blockIdx.x * gridDim.y + blockIdx.y, blocks = (int64_t)gridDim.x * gridDim.y;
+    int64_t block = (int64_t)blockIdx.x * gridDim.y + blockIdx.y,
+            blocks = (int64_t)gridDim.x * gridDim.y;
     int64_t first = block * blockDim.x + threadIdx.x, stride = blocks * blockDim.x;
     __shared__ narrow copy[NARROW_MOST];
-    for (int w = threadIdx.x; w < (int)(sizeof *copy / 4) * count; w += blockDim.x) ((uint32_t *)copy)[w] = ((const uint32_t *)list)[w];
+    for (int w = threadIdx.x; w < (int)(sizeof *copy / 4) * count; w += blockDim.x)
+        ((uint32_t *)copy)[w] = ((const uint32_t *)list)[w];
     __syncthreads();
     for (int i = 0; i < count; i++) {
         if (copy[i].sync) team_sync();
@@ -289,7 +308,8 @@ __global__ static void __launch_bounds__(THREADS) run(const narrow *list, int co
     }
 }
 
-dc_status dc_narrow_run(dc_cuda *cuda, const narrow *list, int count, int64_t widest, bool together) {
+dc_status dc_narrow_run(dc_cuda *cuda, const narrow *list, int count, int64_t widest,
+                        bool together) {
     if (!together) {
         int blocks = div_up(widest, THREADS);
         if (blocks > 264) blocks = 264;
@@ -319,7 +339,8 @@ __global__ static void splice_fwd(tensor x, tensor y, tensor out, int column) {
     if (mine)
         v = ((const float *)y.p)[(int64_t)row * y.ld + c - column];
     else if (c < out.cols)
-        v = x.half ? __bfloat162float(((const bf16 *)x.p)[(int64_t)row * x.ld + c]) : ((const float *)x.p)[(int64_t)row * x.ld + c];
+        v = x.half ? __bfloat162float(((const bf16 *)x.p)[(int64_t)row * x.ld + c])
+                   : ((const float *)x.p)[(int64_t)row * x.ld + c];
     if (out.half)
         ((bf16 *)out.p)[i] = __float2bfloat16(v);
     else
@@ -327,7 +348,8 @@ __global__ static void splice_fwd(tensor x, tensor y, tensor out, int column) {
 }
 
 dc_status dc_splice_fwd(dc_cuda *cuda, tensor x, tensor y, tensor out, int column) {
-    splice_fwd<<<div_up((int64_t)out.rows * out.ld, 256), 256, 0, cuda->stream>>>(x, y, out, column);
+    splice_fwd<<<div_up((int64_t)out.rows * out.ld, 256), 256, 0, cuda->stream>>>(x, y, out,
+                                                                                  column);
     return dc_cuda_check(cudaGetLastError(), "splice(");
 }
 
@@ -336,12 +358,14 @@ __global__ static void splice_bwd(tensor dout, tensor dy, int column, bool add) 
     int row = (int)(i / dy.cols), c = (int)(i % dy.cols);
     if (row >= dy.rows) return;
     int64_t from = (int64_t)row * dout.ld + column + c;
-    float v = dout.half ? __bfloat162float(((const bf16 *)dout.p)[from]) : ((const float *)dout.p)[from];
+    float v =
+        dout.half ? __bfloat162float(((const bf16 *)dout.p)[from]) : ((const float *)dout.p)[from];
     float *out = (float *)dy.p + (int64_t)row * dy.ld + c;
     *out = add ? *out + v : v;
 }
 
 dc_status dc_splice_bwd(dc_cuda *cuda, tensor dout, tensor dy, int column, bool add) {
-    splice_bwd<<<div_up((int64_t)dy.rows * dy.cols, 256), 256, 0, cuda->stream>>>(dout, dy, column, add);
+    splice_bwd<<<div_up((int64_t)dy.rows * dy.cols, 256), 256, 0, cuda->stream>>>(dout, dy, column,
+                                                                                  add);
     return dc_cuda_check(cudaGetLastError(), "splice(");
 }

@@ -7,10 +7,17 @@
 #include <cstring>
 
 struct unit { // one thing to start
-    enum kind { LAYER, WEIGHTS, GRADIENT, ZERO, GROUP } what; // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward
+    enum kind {
+        LAYER,
+        WEIGHTS,
+        GRADIENT,
+        ZERO,
+        GROUP
+    } what;      // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward
     dc_ref node; // or the group's number
-    std::vector<int> reads, writes; // keys: r is node r's value, count + r its gradient, 2 count + r its sums
-    std::vector<int> waits;         // units of other lanes that must be done first
+    std::vector<int> reads,
+        writes; // keys: r is node r's value, count + r its gradient, 2 count + r its sums
+    std::vector<int> waits; // units of other lanes that must be done first
     int lane;
     bool awaited; // by another lane, so it leaves an event
     cudaEvent_t done;
@@ -33,14 +40,14 @@ struct dc_program {
     dc_cuda *cuda;
     dc_program_spec spec;
     const dc_graph *g;
-    dc_slabs slabs; // on the device
-    dc_exec view;   // for the helpers that know which gradients are wanted
-    std::vector<tensor> value, grad;    // of owners
-    std::vector<tensor> copy;           // bf16 copies of matrices, by parameter node
-    std::vector<float2 *> stats;        // of LayerNorm
+    dc_slabs slabs;                  // on the device
+    dc_exec view;                    // for the helpers that know which gradients are wanted
+    std::vector<tensor> value, grad; // of owners
+    std::vector<tensor> copy;        // bf16 copies of matrices, by parameter node
+    std::vector<float2 *> stats;     // of LayerNorm
     std::vector<part_sums> parts;
-    std::vector<char> half, pad;        // bf16; rows padded to 8 numbers, for products
-    std::vector<dc_ref> norm_of;        // linear node -> its LayerNorm, which then adds the bias; -1
+    std::vector<char> half, pad; // bf16; rows padded to 8 numbers, for products
+    std::vector<dc_ref> norm_of; // linear node -> its LayerNorm, which then adds the bias; -1
     std::vector<unit> units;
     std::vector<group> groups;
     std::vector<char> pending_value, pending_grad; // made by narrow ops that wait
@@ -77,7 +84,8 @@ template <typename F> static bool consumers(const dc_program *p, dc_ref r, F tes
     for (dc_ref c = 0; c < p->g->count; c++) {
         const dc_node *n = node(p, c);
         for (int i = 0; i < n->in_count; i++) {
-            if (node(p, n->in[i])->base != r || n->op == DC_OP_ROWS || n->op == DC_OP_STOP) continue;
+            if (node(p, n->in[i])->base != r || n->op == DC_OP_ROWS || n->op == DC_OP_STOP)
+                continue;
             any = true;
             if (n->in[i] != r || !test(n, i)) return false;
         }
@@ -88,17 +96,23 @@ template <typename F> static bool consumers(const dc_program *p, dc_ref r, F tes
 static void decide(dc_program *p) {
     for (dc_ref r = 0; r < p->g->count; r++) {
         const dc_node *n = node(p, r);
-        if (n->op == DC_OP_linear && consumers(p, r, [](const dc_node *c, int) { return c->op == DC_OP_gelu_layernorm; }))
+        if (n->op == DC_OP_linear &&
+            consumers(p, r, [](const dc_node *c, int) { return c->op == DC_OP_gelu_layernorm; }))
             for (dc_ref c = r + 1; c < p->g->count; c++)
-                if (node(p, c)->op == DC_OP_gelu_layernorm && node(p, c)->in[0] == r) p->norm_of[r] = c;
-        auto feeds_layer = [](const dc_node *c, int i) { return i == 0 && (c->op == DC_OP_linear || c->op == DC_OP_splice); };
+                if (node(p, c)->op == DC_OP_gelu_layernorm && node(p, c)->in[0] == r)
+                    p->norm_of[r] = c;
+        auto feeds_layer = [](const dc_node *c, int i) {
+            return i == 0 && (c->op == DC_OP_linear || c->op == DC_OP_splice);
+        };
         bool source = n->op == DC_OP_INPUT || n->op == DC_OP_splice;
-        bool layers_only = (source || n->op == DC_OP_gelu_layernorm) && consumers(p, r, feeds_layer);
+        bool layers_only =
+            (source || n->op == DC_OP_gelu_layernorm) && consumers(p, r, feeds_layer);
         p->pad[r] = source && layers_only;
         if (p->spec.precision != DC_BF16) continue;
         // What a layer reads is bf16, and so is what lies between a product and its LayerNorm.
         if (source) p->half[r] = layers_only;
-        if (n->op == DC_OP_linear && !is_head(n)) p->half[r] = p->norm_of[r] >= 0 && p->half[node(p, n->in[0])->base];
+        if (n->op == DC_OP_linear && !is_head(n))
+            p->half[r] = p->norm_of[r] >= 0 && p->half[node(p, n->in[0])->base];
         if (n->op == DC_OP_gelu_layernorm) p->half[r] = layers_only && p->half[n->in[0]];
     }
     for (dc_ref r = 0; r < p->g->count; r++) // LayerNorm reads and writes one type
@@ -108,10 +122,12 @@ static void decide(dc_program *p) {
 // ---- memory ----
 
 static dc_status take(dc_program *p, size_t bytes, void **out) {
-    return dc_cuda_take(p->cuda, bytes, "a training step", "lower batch or hidden, or use --precision bf16", out);
+    return dc_cuda_take(p->cuda, bytes, "a training step",
+                        "lower batch or hidden, or use --precision bf16", out);
 }
 
-static dc_status take_tensor(dc_program *p, tensor *t, int e, int rows, int cols, bool pad, bool half) {
+static dc_status take_tensor(dc_program *p, tensor *t, int e, int rows, int cols, bool pad,
+                             bool half) {
     int ld = pad ? (cols + 7) / 8 * 8 : cols;
     *t = tensor{NULL, e, rows, cols, ld, (int64_t)rows * ld, half};
     return take(p, (size_t)e * rows * ld * (half ? 2 : 4), &t->p);
@@ -132,17 +148,21 @@ static dc_status take_nodes(dc_program *p) {
         const dc_node *n = node(p, r);
         if (n->op == DC_OP_PARAM || n->base != r) continue;
         DC_TRY(take_tensor(p, &p->value[r], n->e, n->rows, n->cols, p->pad[r], p->half[r]));
-        if (trained(n)) DC_TRY(take_tensor(p, &p->grad[r], n->e, n->hi - n->lo, n->cols, p->pad[r], p->half[r]));
+        if (trained(n))
+            DC_TRY(
+                take_tensor(p, &p->grad[r], n->e, n->hi - n->lo, n->cols, p->pad[r], p->half[r]));
         if (n->op == DC_OP_gelu_layernorm) {
             DC_TRY(take(p, sizeof(float2) * n->e * n->rows, (void **)&p->stats[r]));
             if (trained(n)) {
                 p->parts[r].count = dc_layernorm_parts(n->e, n->hi - n->lo);
-                DC_TRY(take(p, sizeof(float) * n->e * p->parts[r].count * 3 * n->cols, (void **)&p->parts[r].p));
+                DC_TRY(take(p, sizeof(float) * n->e * p->parts[r].count * 3 * n->cols,
+                            (void **)&p->parts[r].p));
             }
         }
         if (n->op == DC_OP_linear && trained(n) && (p->norm_of[r] < 0 || is_thin(p, r))) {
             p->parts[r].count = dc_head_parts(n->hi - n->lo);
-            DC_TRY(take(p, sizeof(float) * n->e * p->parts[r].count * (size_t)part_length(p, r), (void **)&p->parts[r].p));
+            DC_TRY(take(p, sizeof(float) * n->e * p->parts[r].count * (size_t)part_length(p, r),
+                        (void **)&p->parts[r].p));
         }
     }
     return DC_OK;
@@ -154,7 +174,8 @@ static dc_status take_slabs(dc_program *p) {
     s->ema_size = p->spec.ema_size;
     float **all[] = {&s->live, &s->ema, &s->grad, &s->m, &s->v};
     for (float **slab : all)
-        DC_TRY(dc_cuda_take(p->cuda, (size_t)s->size * sizeof(float), "weights", "lower hidden", (void **)slab));
+        DC_TRY(dc_cuda_take(p->cuda, (size_t)s->size * sizeof(float), "weights", "lower hidden",
+                            (void **)slab));
     return DC_OK;
 }
 
@@ -187,12 +208,14 @@ static dc_status take_shadows(dc_program *p) {
 // ---- tensors of nodes ----
 
 static tensor param(const dc_program *p, float *slab, const dc_node *n) {
-    return tensor{slab + n->offset, n->e, n->rows, n->cols, n->cols, (int64_t)n->rows * n->cols, false};
+    return tensor{slab + n->offset,           n->e, n->rows, n->cols, n->cols,
+                  (int64_t)n->rows * n->cols, false};
 }
 
 static tensor value_of(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r), *owner = node(p, n->base);
-    if (owner->op == DC_OP_PARAM) return param(p, owner->use == DC_EMA ? p->slabs.ema : p->slabs.live, owner);
+    if (owner->op == DC_OP_PARAM)
+        return param(p, owner->use == DC_EMA ? p->slabs.ema : p->slabs.live, owner);
     return rows_of(p->value[n->base], n->row0, n->row0 + n->rows);
 }
 
@@ -238,7 +261,8 @@ static dc_status linear_fwd(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     tensor x = value_of(p, n->in[0]), y = value_of(p, r);
     if (is_head(n)) return dc_head_fwd(p->cuda, x, value_of(p, n->in[1]), value_of(p, n->in[2]), y);
-    DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, false, weights(p, n->in[1], x.half), false, y, false));
+    DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, false, weights(p, n->in[1], x.half), false,
+                        y, false));
     return p->norm_of[r] >= 0 ? DC_OK : dc_bias_fwd(p->cuda, y, value_of(p, n->in[2]));
 }
 
@@ -249,7 +273,8 @@ static dc_status linear_dx(dc_program *p, const dc_node *n, tensor dy) {
     if (is_head(n) && dx.e == dy.e) return dc_head_dx(p->cuda, dy, value_of(p, n->in[1]), dx, add);
     if (dx.e == dy.e) return dc_gemm_cuda(p->cuda, p->spec.precision, dy, false, w, true, dx, add);
     for (int e = 0; e < dy.e; e++)
-        DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, member(dy, e), false, member(w, e), true, dx, add || e > 0));
+        DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, member(dy, e), false, member(w, e), true,
+                            dx, add || e > 0));
     return DC_OK;
 }
 
@@ -258,7 +283,8 @@ static dc_status linear_dw(dc_program *p, dc_ref r) {
     tensor dy = grad_of(p, r), x = input_value(p, n, 0);
     if (is_head(n)) return dc_head_dw(p->cuda, x, dy, p->parts[r].p);
     if (is_thin(p, r)) return dc_thin_dw(p->cuda, x, dy, p->parts[r].p);
-    DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, true, dy, false, grad_of(p, n->in[1]), adds(p, n, 1)));
+    DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, true, dy, false, grad_of(p, n->in[1]),
+                        adds(p, n, 1)));
     if (p->norm_of[r] >= 0) return DC_OK;
     x.cols = 0; // the bias alone
     return dc_head_dw(p->cuda, x, dy, p->parts[r].p);
@@ -273,7 +299,8 @@ static layernorm norm_job(const dc_program *p, dc_ref r) {
     job.y = value_of(p, r);
     job.stats = p->stats[r];
     job.stats_rows = n->rows;
-    if (x->op == DC_OP_linear && p->norm_of[n->in[0]] == r) job.add = (const float *)value_of(p, x->in[2]).p;
+    if (x->op == DC_OP_linear && p->norm_of[n->in[0]] == r)
+        job.add = (const float *)value_of(p, x->in[2]).p;
     return job;
 }
 
@@ -292,7 +319,8 @@ static dc_status forward(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     if (n->op == DC_OP_linear) return linear_fwd(p, r);
     if (n->op == DC_OP_splice)
-        return dc_splice_fwd(p->cuda, value_of(p, n->in[0]), value_of(p, n->in[1]), value_of(p, r), (int)n->a);
+        return dc_splice_fwd(p->cuda, value_of(p, n->in[0]), value_of(p, n->in[1]), value_of(p, r),
+                             (int)n->a);
     layernorm job = norm_job(p, r);
     return dc_layernorm_fwd(p->cuda, &job);
 }
@@ -301,18 +329,21 @@ static dc_status backward(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     if (n->op == DC_OP_linear) return linear_dx(p, n, grad_of(p, r));
     if (n->op == DC_OP_splice)
-        return wants(p, n, 1) ? dc_splice_bwd(p->cuda, grad_of(p, r), input_grad(p, n, 1), (int)n->a, adds(p, n, 1)) : DC_OK;
+        return wants(p, n, 1) ? dc_splice_bwd(p->cuda, grad_of(p, r), input_grad(p, n, 1),
+                                              (int)n->a, adds(p, n, 1))
+                              : DC_OK;
     return norm_bwd(p, r);
 }
 
 // ---- sums over rows that a layer's backward leaves behind ----
 
-static void push_sum(dc_program *p, const dc_node *n, int i, const float *parts, int count, int64_t stride, int64_t member_step,
-                     int length) {
+static void push_sum(dc_program *p, const dc_node *n, int i, const float *parts, int count,
+                     int64_t stride, int64_t member_step, int length) {
     if (!wants(p, n, i)) return;
     tensor out = grad_of(p, n->in[i]);
     for (int e = 0; e < out.e; e++)
-        p->sums.push_back(column_sum{parts + e * member_step, (float *)out.p + e * out.step, count, length, stride, adds(p, n, i)});
+        p->sums.push_back(column_sum{parts + e * member_step, (float *)out.p + e * out.step, count,
+                                     length, stride, adds(p, n, i)});
 }
 
 static void list_sums(dc_program *p) {
@@ -324,7 +355,9 @@ static void list_sums(dc_program *p) {
             int64_t stride = 3 * n->cols, step = s->count * stride;
             push_sum(p, n, 1, s->p, s->count, stride, step, n->cols);
             push_sum(p, n, 2, s->p + n->cols, s->count, stride, step, n->cols);
-            if (p->norm_of[n->in[0]] == r) push_sum(p, node(p, n->in[0]), 2, s->p + 2 * n->cols, s->count, stride, step, n->cols);
+            if (p->norm_of[n->in[0]] == r)
+                push_sum(p, node(p, n->in[0]), 2, s->p + 2 * n->cols, s->count, stride, step,
+                         n->cols);
         } else {
             int own = part_weights(p, r);
             int64_t stride = part_length(p, r), step = s->count * stride;
@@ -358,11 +391,13 @@ static void push_unit(dc_program *p, unit::kind what, dc_ref r) {
         for (int i = 0; i < n->in_count; i++) {
             u.reads.push_back(value_key(p, n->in[i]));
             bool weight = n->op == DC_OP_linear && i == 1, back = what != unit::LAYER;
-            if (back && wants(p, n, i) && weight == (what == unit::WEIGHTS)) u.writes.push_back(grad_key(p, n->in[i]));
+            if (back && wants(p, n, i) && weight == (what == unit::WEIGHTS))
+                u.writes.push_back(grad_key(p, n->in[i]));
         }
         if (what == unit::LAYER) u.writes.push_back(r);
         if (what != unit::LAYER) u.reads.push_back(grad_key(p, r));
-        if (what != unit::LAYER && (n->op != DC_OP_linear || what == unit::WEIGHTS)) u.writes.push_back(2 * p->g->count + r);
+        if (what != unit::LAYER && (n->op != DC_OP_linear || what == unit::WEIGHTS))
+            u.writes.push_back(2 * p->g->count + r);
     }
     p->units.push_back(u);
 }
@@ -378,7 +413,8 @@ static void flush(dc_program *p) {
 // What numbers of the list under way an op reads: a barrier is needed unless the same thread made them.
 static bool made_elsewhere(const group *g, const void *p, int64_t count) {
     for (const narrow &w : g->list)
-        if (w.y == p && w.count == count && !(w.input < 0 && dc_is_reduction((dc_op)w.op))) return false;
+        if (w.y == p && w.count == count && !(w.input < 0 && dc_is_reduction((dc_op)w.op)))
+            return false;
     return true;
 }
 
@@ -391,8 +427,10 @@ static void push_narrow(dc_program *p, narrow n, bool reads_pending) {
     }
     if (reads_pending) {
         const void *all[] = {n.x[0], n.x[1], n.x[2], n.dy, n.input >= 0 ? n.y : NULL};
-        for (const void *x : all) n.sync = n.sync || (x && made_elsewhere(g, x, n.count));
-        n.sync = n.sync || n.op == DC_OP_unpack || n.op == DC_OP_expected || n.op == DC_OP_log_likelihood;
+        for (const void *x : all)
+            n.sync = n.sync || (x && made_elsewhere(g, x, n.count));
+        n.sync = n.sync || n.op == DC_OP_unpack || n.op == DC_OP_expected ||
+                 n.op == DC_OP_log_likelihood;
     }
     g->together = g->together || n.sync || (n.op < DC_OPS && dc_is_reduction((dc_op)n.op));
     g->widest = n.count > g->widest ? n.count : g->widest;
@@ -433,7 +471,8 @@ static void narrow_fwd(dc_program *p, dc_ref r) {
     out.cols = x->cols;
     if (n->op == DC_OP_log_likelihood) out.count = x->rows;
     push_narrow(p, out, reads_pending(p, n));
-    for (int i = 0; i < n->in_count; i++) p->groups.back().reads.push_back(value_key(p, n->in[i]));
+    for (int i = 0; i < n->in_count; i++)
+        p->groups.back().reads.push_back(value_key(p, n->in[i]));
     p->groups.back().writes.push_back(r);
     p->pending_value[r] = 1;
 }
@@ -455,7 +494,8 @@ static void narrow_bwd(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     for (int i = 0; i < n->in_count; i++) {
         if (!dc_flows(n, i) || !wants(p, n, i)) continue;
-        bool whole = dc_is_reduction(n->op), softmax = n->op == DC_OP_expected || n->op == DC_OP_log_likelihood;
+        bool whole = dc_is_reduction(n->op),
+             softmax = n->op == DC_OP_expected || n->op == DC_OP_log_likelihood;
         DC_CHECK(!softmax || n->op == DC_OP_log_likelihood || (n->lo == 0 && n->hi == n->rows));
         narrow out = {};
         out.op = n->op;
@@ -477,7 +517,8 @@ static void narrow_bwd(dc_program *p, dc_ref r) {
         bool waits = reads_pending(p, n) || p->pending_grad[r] || p->pending_grad[base];
         push_narrow(p, out, waits);
         group *g = &p->groups.back();
-        for (int k = 0; k < n->in_count; k++) g->reads.push_back(value_key(p, n->in[k]));
+        for (int k = 0; k < n->in_count; k++)
+            g->reads.push_back(value_key(p, n->in[k]));
         g->reads.push_back(grad_key(p, r));
         g->writes.push_back(grad_key(p, n->in[i]));
         p->pending_grad[base] = 1;
@@ -507,7 +548,8 @@ static void order_zeros(dc_program *p, dc_ref r) {
         const dc_node *owner = node(p, base);
         if (!owner->grad_sum || owner->grad_first != r || owner->lo == owner->hi) continue;
         bool seen = false;
-        for (int k = 0; k < i; k++) seen = seen || node(p, n->in[k])->base == base;
+        for (int k = 0; k < i; k++)
+            seen = seen || node(p, n->in[k])->base == base;
         if (seen) continue;
         if (dc_is_narrow(n->op) && !p->half[base])
             narrow_zero(p, base);
@@ -519,7 +561,8 @@ static void order_zeros(dc_program *p, dc_ref r) {
 static bool waits_for_narrow(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     bool waits = p->pending_grad[r] || reads_pending(p, n);
-    for (int i = 0; i < n->in_count; i++) waits = waits || p->pending_grad[node(p, n->in[i])->base];
+    for (int i = 0; i < n->in_count; i++)
+        waits = waits || p->pending_grad[node(p, n->in[i])->base];
     return waits;
 }
 
@@ -568,7 +611,8 @@ static void depend(dc_program *p, std::vector<std::vector<int>> *needs) {
             for (int r : readers[(size_t)key])
                 if (r != u) add_once(need, r);
         }
-        for (int key : p->units[(size_t)u].reads) readers[(size_t)key].push_back(u);
+        for (int key : p->units[(size_t)u].reads)
+            readers[(size_t)key].push_back(u);
         for (int key : p->units[(size_t)u].writes) {
             writer[(size_t)key] = u;
             readers[(size_t)key].clear();
@@ -582,7 +626,8 @@ static void choose_lanes(dc_program *p) {
     std::vector<std::vector<int>> needs(p->units.size());
     depend(p, &needs);
     int last[LANES];
-    for (int l = 0; l < LANES; l++) last[l] = -1;
+    for (int l = 0; l < LANES; l++)
+        last[l] = -1;
     for (int u = 0; u < (int)p->units.size(); u++) {
         int lane = -1, latest = -1;
         for (int v : needs[(size_t)u])
@@ -618,25 +663,34 @@ static dc_status upload(dc_program *p, const void *host, size_t bytes, void **de
 
 static dc_status upload_lists(dc_program *p) {
     for (group &g : p->groups)
-        if (!g.list.empty()) DC_TRY(upload(p, g.list.data(), g.list.size() * sizeof(narrow), (void **)&g.device));
+        if (!g.list.empty())
+            DC_TRY(upload(p, g.list.data(), g.list.size() * sizeof(narrow), (void **)&g.device));
     update_job *j = &p->job;
-    *j = update_job{p->slabs.live, p->slabs.ema, p->slabs.grad, p->slabs.m, p->slabs.v, p->slabs.size, p->slabs.ema_size,
-                    p->spec.lr, p->spec.beta1, p->spec.beta2, p->spec.eps, p->spec.tau, p->spec.policy_first, p->spec.policy_after};
+    *j = update_job{p->slabs.live,        p->slabs.ema,        p->slabs.grad,     p->slabs.m,
+                    p->slabs.v,           p->slabs.size,       p->slabs.ema_size, p->spec.lr,
+                    p->spec.beta1,        p->spec.beta2,       p->spec.eps,       p->spec.tau,
+                    p->spec.policy_first, p->spec.policy_after};
     dc_cuda_state state = {};
     state.bad_step = -1;
     DC_TRY(upload(p, &state, sizeof state, (void **)&j->state));
     DC_TRY(take(p, NORM_BLOCKS * sizeof(double), (void **)&j->norms));
     std::vector<const float *> metrics;
-    for (int i = 0; i < p->spec.metric_count; i++) metrics.push_back((const float *)value_of(p, p->spec.metrics[i]).p);
+    for (int i = 0; i < p->spec.metric_count; i++)
+        metrics.push_back((const float *)value_of(p, p->spec.metrics[i]).p);
     j->metric_count = p->spec.metric_count;
-    if (!metrics.empty()) DC_TRY(upload(p, metrics.data(), metrics.size() * sizeof(float *), (void **)&j->metrics));
+    if (!metrics.empty())
+        DC_TRY(upload(p, metrics.data(), metrics.size() * sizeof(float *), (void **)&j->metrics));
     if (p->g->loss >= 0) j->loss = (const float *)value_of(p, p->g->loss).p;
     list_sums(p);
     j->sum_count = (int)p->sums.size();
-    for (const column_sum &s : p->sums) j->sum_longest = s.length > j->sum_longest ? s.length : j->sum_longest;
-    if (j->sum_count) DC_TRY(upload(p, p->sums.data(), p->sums.size() * sizeof(column_sum), (void **)&j->sums));
+    for (const column_sum &s : p->sums)
+        j->sum_longest = s.length > j->sum_longest ? s.length : j->sum_longest;
+    if (j->sum_count)
+        DC_TRY(upload(p, p->sums.data(), p->sums.size() * sizeof(column_sum), (void **)&j->sums));
     j->shadow_count = (int)p->shadows.size();
-    if (j->shadow_count) DC_TRY(upload(p, p->shadows.data(), p->shadows.size() * sizeof(shadow), (void **)&j->shadows));
+    if (j->shadow_count)
+        DC_TRY(
+            upload(p, p->shadows.data(), p->shadows.size() * sizeof(shadow), (void **)&j->shadows));
     return DC_OK;
 }
 
@@ -734,7 +788,8 @@ static dc_status start(dc_program *p, const unit *u) {
         return linear_dw(p, u->node);
     case unit::ZERO: {
         tensor t = grad_of(p, u->node);
-        CU(cudaMemsetAsync(t.p, 0, (size_t)t.e * t.rows * t.ld * (t.half ? 2 : 4), p->cuda->stream));
+        CU(cudaMemsetAsync(t.p, 0, (size_t)t.e * t.rows * t.ld * (t.half ? 2 : 4),
+                           p->cuda->stream));
         return DC_OK;
     }
     case unit::GROUP: {
@@ -750,7 +805,8 @@ static dc_status start_on_lane(dc_program *p, const unit *u, bool *used) {
     cudaStream_t stream = p->cuda->lanes[u->lane];
     if (u->lane && !used[u->lane]) CU(cudaStreamWaitEvent(stream, p->begin));
     used[u->lane] = true;
-    for (int v : u->waits) CU(cudaStreamWaitEvent(stream, p->units[(size_t)v].done));
+    for (int v : u->waits)
+        CU(cudaStreamWaitEvent(stream, p->units[(size_t)v].done));
     p->cuda->stream = stream;
     p->cuda->workspace = p->cuda->workspaces[u->lane];
     DC_TRY(start(p, u));

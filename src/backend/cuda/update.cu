@@ -4,12 +4,14 @@
 
 __device__ static double block_sum(double v) {
     __shared__ double warps[32];
-    for (int d = 16; d; d >>= 1) v += __shfl_xor_sync(~0u, v, d);
+    for (int d = 16; d; d >>= 1)
+        v += __shfl_xor_sync(~0u, v, d);
     __syncthreads();
     if ((threadIdx.x & 31) == 0) warps[threadIdx.x / 32] = v;
     __syncthreads();
     double sum = 0;
-    for (int w = 0; w < (int)blockDim.x / 32; w++) sum += warps[w];
+    for (int w = 0; w < (int)blockDim.x / 32; w++)
+        sum += warps[w];
     return sum;
 }
 
@@ -19,7 +21,8 @@ __global__ static void column_sums(const column_sum *sums) {
     if (k >= s.length) return;
     float sum = 0;
 #pragma unroll 8
-    for (int i = 0; i < s.count; i++) sum += s.parts[i * s.stride + k];
+    for (int i = 0; i < s.count; i++)
+        sum += s.parts[i * s.stride + k];
     s.out[k] = s.add ? s.out[k] + sum : sum;
 }
 
@@ -32,7 +35,8 @@ dc_status dc_column_sums(dc_cuda *cuda, const update_job *j) {
 __global__ static void norm(update_job j) {
     double sum = 0;
     const float4 *g = (const float4 *)j.grad; // sizes are multiples of 16
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < j.size / 4; i += (int64_t)gridDim.x * blockDim.x) {
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < j.size / 4;
+         i += (int64_t)gridDim.x * blockDim.x) {
         float4 v = g[i];
         sum += (double)(v.x * v.x + v.y * v.y) + (double)(v.z * v.z + v.w * v.w);
     }
@@ -65,17 +69,22 @@ __global__ static void update(update_job j) {
     __shared__ rates shared;
     int64_t done = (int64_t)j.state->step;
     bool late = j.policy_after && done >= j.policy_after; // as dc_agent_adam has it
-    int64_t from = late ? j.policy_first : 0, to = j.policy_after && !late ? j.policy_first : j.size;
+    int64_t from = late ? j.policy_first : 0,
+            to = j.policy_after && !late ? j.policy_first : j.size;
     if (threadIdx.x == 0) {
-        double t = (double)(done + 1 - (late ? j.policy_after : 0)), c1 = 1 - pow(j.beta1, t), c2 = 1 - pow(j.beta2, t);
-        shared = {(float)j.tau,         (float)(1 - j.tau),   (float)(j.lr / c1), (float)j.beta1,  (float)j.beta2,
-                  (float)(1 - j.beta1), (float)(1 - j.beta2), (float)j.eps,       (float)(1 / c2)};
+        double t = (double)(done + 1 - (late ? j.policy_after : 0)), c1 = 1 - pow(j.beta1, t),
+               c2 = 1 - pow(j.beta2, t);
+        shared = {(float)j.tau,         (float)(1 - j.tau), (float)(j.lr / c1),
+                  (float)j.beta1,       (float)j.beta2,     (float)(1 - j.beta1),
+                  (float)(1 - j.beta2), (float)j.eps,       (float)(1 / c2)};
     }
     __syncthreads();
     const rates r = shared;
     int64_t stride = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t i = from / 4 + (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < to / 4; i += stride) {
-        float4 p = ((float4 *)j.live)[i], m = ((float4 *)j.m)[i], v = ((float4 *)j.v)[i], g = ((const float4 *)j.grad)[i];
+    for (int64_t i = from / 4 + (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < to / 4;
+         i += stride) {
+        float4 p = ((float4 *)j.live)[i], m = ((float4 *)j.m)[i], v = ((float4 *)j.v)[i],
+               g = ((const float4 *)j.grad)[i];
         if (i < j.ema_size / 4) { // from the weights before the step
             float4 e = ((float4 *)j.ema)[i];
             e.x = r.tau * p.x + r.rest_tau * e.x;
@@ -106,7 +115,8 @@ __global__ static void shadows(update_job j) {
     shadow s = j.shadows[blockIdx.y];
     int width = s.cols % 4 ? 1 : 4;
     int64_t cells = (int64_t)s.e * s.rows * s.cols / width;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < cells; i += (int64_t)gridDim.x * blockDim.x) {
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < cells;
+         i += (int64_t)gridDim.x * blockDim.x) {
         int64_t at = i * width, to = s.ld == s.cols ? at : at / s.cols * s.ld + at % s.cols;
         if (width == 4) {
             if (s.live) copy4(s.live + to, j.live + s.offset + at);
