@@ -69,7 +69,7 @@ static dc_status play(player *p, dc_env *env, bool bare) {
     dc_outcome outcome;
     dc_draws draws = dc_draws_philox(&state, p->seed + 1, p->episode);
     env->draws = dc_draws_philox(&own, p->seed, p->episode);
-    DC_TRY(dc_env_reset(env, &spec->tasks[p->episode % DC_TASKS], NULL));
+    DC_TRY(dc_env_reset(env, (int)(p->episode % DC_TASKS) + 1, NULL));
     double start = dc_now(), cpu = cpu_now();
     for (int t = 0; t < EPISODE; t++) {
         draw_action(&draws, spec->family->act, action);

@@ -46,7 +46,7 @@ static dc_status measure(const dc_gen *gen, const dc_gen_rows *rows, int threads
 }
 
 // Room for the rows of EPISODES episodes in one piece; only robots of few numbers can be generated.
-static dc_status take_rows(const dc_gen *gen, const dc_maze_family *f, float **whole,
+static dc_status take_rows(const dc_gen *gen, const dc_env_family *f, float **whole,
                            dc_gen_rows *rows) {
     size_t n = (size_t)(EPISODES * gen->rows), obs = (size_t)f->obs, act = (size_t)f->act,
            nq = (size_t)f->nq, nv = (size_t)f->nv;

@@ -19,6 +19,9 @@ static const char usage[] =
     "sets each start\n"
     "state, plays the actions and writes qpos, qvel, obs, success, reward with shapes (S,T+1,...), "
     "goal_xy (S,2).\n"
+    "With an arm, button_states (S,B) belong to the state, and in place of goal_xy stands target "
+    "(S,G): places of\n"
+    "cubes, states of buttons, positions of drawer and window that count as success.\n"
     "With tasks (S) in place of qpos and qvel each start is a reset to that task (1 to 5), and "
     "goal (S,G) is written,\n"
     "too. draws (S,D) stands for the random numbers of resets and teleports, in order. float32 "
@@ -84,7 +87,13 @@ static dc_status read_array(input *in, const char *name, int ndim, int64_t *shap
     return dc_npz_doubles(&in->npz, entry, &npy, out);
 }
 
-static dc_status read_input(input *in, const dc_maze_family *f, dc_replay *r) {
+// The array that says what counts as success.
+static const char *target_name(const dc_env_spec *spec) {
+    return spec->maze ? "goal_xy" : "target";
+}
+
+static dc_status read_input(input *in, const dc_env_spec *spec, dc_replay *r) {
+    const dc_env_family *f = spec->family;
     int64_t actions[3] = {-1, -1, f->act};
     DC_TRY(read_array(in, "actions", 3, actions, &r->actions, &r->float_actions));
     if (!r->actions)
@@ -97,7 +106,9 @@ static dc_status read_input(input *in, const dc_maze_family *f, dc_replay *r) {
     DC_TRY(read_array(in, "qpos", 2, (int64_t[]){s, f->nq}, &r->qpos, NULL));
     DC_TRY(read_array(in, "qvel", 2, (int64_t[]){s, f->nv}, &r->qvel, NULL));
     DC_TRY(read_array(in, "tasks", 1, (int64_t[]){s}, &r->tasks, NULL));
-    DC_TRY(read_array(in, "goal_xy", 2, (int64_t[]){s, 2}, &r->goal_xy, NULL));
+    DC_TRY(read_array(in, target_name(spec), 2, (int64_t[]){s, f->oracle}, &r->target, NULL));
+    if (f->buttons)
+        DC_TRY(read_array(in, "button_states", 2, (int64_t[]){s, f->buttons}, &r->buttons, NULL));
     DC_TRY(read_array(in, "draws", 2, draws, &r->draws, NULL));
     r->draw_count = draws[1];
     if (!r->tasks == !(r->qpos && r->qvel))
@@ -116,21 +127,26 @@ static dc_status take_output(dc_arena *arena, const dc_env_spec *spec, dc_replay
     r->success = dc_arena_take(arena, rows);
     r->reward = dc_arena_take(arena, rows * word);
     r->out_goal = dc_arena_take(arena, (size_t)r->starts * (size_t)spec->goal * word);
-    r->out_xy = dc_arena_take(arena, (size_t)r->starts * 2 * word);
+    r->out_target = dc_arena_take(arena, (size_t)r->starts * (size_t)spec->family->oracle * word);
+    r->out_buttons = dc_arena_take(arena, rows * (size_t)spec->family->buttons);
     bool all = r->out_qpos && r->out_qvel && r->out_obs && r->success && r->reward && r->out_goal &&
-               r->out_xy;
+               r->out_target && r->out_buttons;
     return all ? DC_OK : DC_NO_MEMORY;
 }
 
 static dc_status put(dc_npz_writer *writer, const dc_env_spec *spec, const dc_replay *r) {
     int64_t s = r->starts, t = r->steps + 1;
-    const dc_maze_family *f = spec->family;
+    const dc_env_family *f = spec->family;
     DC_TRY(dc_npz_writer_put(writer, "qpos", DC_F8, 3, (int64_t[]){s, t, f->nq}, r->out_qpos));
     DC_TRY(dc_npz_writer_put(writer, "qvel", DC_F8, 3, (int64_t[]){s, t, f->nv}, r->out_qvel));
     DC_TRY(dc_npz_writer_put(writer, "obs", DC_F8, 3, (int64_t[]){s, t, f->obs}, r->out_obs));
     DC_TRY(dc_npz_writer_put(writer, "success", DC_B1, 2, (int64_t[]){s, t}, r->success));
     DC_TRY(dc_npz_writer_put(writer, "reward", DC_F8, 2, (int64_t[]){s, t}, r->reward));
-    DC_TRY(dc_npz_writer_put(writer, "goal_xy", DC_F8, 2, (int64_t[]){s, 2}, r->out_xy));
+    DC_TRY(dc_npz_writer_put(writer, target_name(spec), DC_F8, 2, (int64_t[]){s, f->oracle},
+                             r->out_target));
+    if (f->buttons)
+        DC_TRY(dc_npz_writer_put(writer, "button_states", DC_U1, 3, (int64_t[]){s, t, f->buttons},
+                                 r->out_buttons));
     if (r->tasks)
         DC_TRY(
             dc_npz_writer_put(writer, "goal", DC_F8, 2, (int64_t[]){s, spec->goal}, r->out_goal));
@@ -145,7 +161,7 @@ static dc_status play(const flags *f, const dc_env_spec *spec, input *in) {
     dc_pool *pool = NULL;
     dc_npz_writer *writer = NULL;
     DC_TRY(dc_npz_open(&in->npz, f->in));
-    DC_TRY(read_input(in, spec->family, &r));
+    DC_TRY(read_input(in, spec, &r));
     DC_TRY(take_output(&in->arena, spec, &r));
     dc_status status = dc_world_new(&world, spec);
     if (status == DC_OK) status = dc_pool_new(&pool, (int)f->threads);

@@ -106,7 +106,7 @@ typedef struct maker {
 } maker;
 
 static dc_status take_rows(maker *m) {
-    const dc_maze_family *f = dc_world_spec(m->gen.world)->family;
+    const dc_env_family *f = dc_world_spec(m->gen.world)->family;
     size_t n = (size_t)(BATCH * m->gen.rows), word = sizeof(float);
     m->rows.obs = dc_arena_take(&m->arena, n * (size_t)f->obs * word);
     m->rows.act = dc_arena_take(&m->arena, n * (size_t)f->act * word);
@@ -118,7 +118,7 @@ static dc_status take_rows(maker *m) {
 }
 
 static dc_status add_arrays(maker *m, dc_npz_writer *w, int *array) {
-    const dc_maze_family *f = dc_world_spec(m->gen.world)->family;
+    const dc_env_family *f = dc_world_spec(m->gen.world)->family;
     DC_TRY(dc_npz_writer_add(w, "observations", DC_F4, 1, (int64_t[]){f->obs}, &array[OBS]));
     DC_TRY(dc_npz_writer_add(w, "actions", DC_F4, 1, (int64_t[]){f->act}, &array[ACT]));
     DC_TRY(dc_npz_writer_add(w, "terminals", DC_B1, 0, NULL, &array[TERMINALS]));
@@ -267,6 +267,6 @@ dc_status cmd_gen(int argc, char **argv) {
         return dc_fail(DC_USAGE, "dcrl gen ENV -o FILE.npz", "one environment is needed");
     DC_TRY(cli_args_need(&args, "out"));
     if (!f.out[0]) return dc_fail(DC_USAGE, "-o FILE.npz", "--out names no file");
-    return dc_env_is_maze(args.words[0]) ? write_maze(args.words[0], &f)
-                                         : write_lock(args.words[0], &f);
+    return dc_env_has_tasks(args.words[0]) ? write_maze(args.words[0], &f)
+                                           : write_lock(args.words[0], &f);
 }

@@ -21,25 +21,63 @@ static const char usage[] =
 static const dc_option no_flags[] = {{0}};
 
 static const char lock_about[] = "combination-lock of H states, for instance lock-512";
-static const char forms[] = "\nA maze's name may go on with -navigate, -stitch or -explore (its "
-                            "data), then -oraclerep (goals are xy)\n"
-                            "or -singletask[-taskK] (one task, rewards -1 and 0), then -v0.\n";
+static const char forms[] =
+    "\nA name may go on with its data: -navigate, -stitch or -explore (mazes), -play or -noisy "
+    "(the "
+    "arm's); then with\n"
+    "-oraclerep (goals are only what counts: xy, places of cubes, states of buttons) or "
+    "-singletask[-taskK] (one task,\n"
+    "rewards of 0 and less); then with -v0.\n";
+
+static void list_json(const double *v, int n, dc_text *out) {
+    for (int k = 0; k < n; k++) {
+        dc_text_add(out, k ? ", " : "[");
+        dc_json_number(out, v[k]);
+    }
+    dc_text_add(out, "]");
+}
+
+static void things_json(const dc_env_family *f, const dc_things *t, dc_text *out) {
+    dc_text_add(out, "{\"cubes\": [");
+    for (int c = 0; c < f->cubes; c++) {
+        dc_text_add(out, c ? ", " : "");
+        list_json(t->cubes[c], 3, out);
+    }
+    dc_text_add(out, "], \"buttons\": \"%s\", \"drawer\": ", t->buttons ? t->buttons : "");
+    dc_json_number(out, t->drawer);
+    dc_text_add(out, ", \"window\": ");
+    dc_json_number(out, t->window);
+    dc_text_add(out, "}");
+}
+
+static void task_json(const dc_env_spec *e, int t, dc_text *out) {
+    if (!e->maze) {
+        dc_text_add(out, "{\"start\": ");
+        things_json(e->family, &e->manip[t].start, out);
+        dc_text_add(out, ", \"goal\": ");
+        things_json(e->family, &e->manip[t].goal, out);
+        dc_text_add(out, "}");
+        return;
+    }
+    const dc_maze_task *k = &e->tasks[t];
+    dc_text_add(out, "{\"start\": [%d, %d], \"goal\": [%d, %d]", k->start.i, k->start.j, k->goal.i,
+                k->goal.j);
+    if (e->family->ball) dc_text_add(out, ", \"ball\": [%d, %d]", k->ball.i, k->ball.j);
+    dc_text_add(out, "}");
+}
 
 static void env_json(const dc_env_spec *e, dc_text *out) {
     dc_text_add(out, ", {\"name\": \"%s\", \"about\": \"%s\", ", e->name, e->family->about);
     dc_text_add(out,
-                "\"obs\": %d, \"act\": %d, \"goal\": %d, \"oracle_goal\": 2, \"goal_at\": %d, ",
-                e->family->obs, e->family->act, e->goal, e->family->goal_at);
+                "\"obs\": %d, \"act\": %d, \"goal\": %d, \"oracle_goal\": %d, \"goal_at\": %d, ",
+                e->family->obs, e->family->act, e->goal, e->family->oracle, e->family->goal_at);
     dc_text_add(out, "\"nq\": %d, \"nv\": %d, \"horizon\": %d, \"tolerance\": ", e->family->nq,
                 e->family->nv, e->horizon);
     dc_json_number(out, e->family->tolerance);
     dc_text_add(out, ", \"tasks\": [");
     for (int t = 0; t < DC_TASKS; t++) {
-        const dc_maze_task *k = &e->tasks[t];
-        dc_text_add(out, "%s{\"start\": [%d, %d], \"goal\": [%d, %d]", t ? ", " : "", k->start.i,
-                    k->start.j, k->goal.i, k->goal.j);
-        if (e->family->ball) dc_text_add(out, ", \"ball\": [%d, %d]", k->ball.i, k->ball.j);
-        dc_text_add(out, "}");
+        dc_text_add(out, t ? ", " : "");
+        task_json(e, t, out);
     }
     dc_text_add(out, "]}");
 }

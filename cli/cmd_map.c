@@ -125,6 +125,9 @@ dc_status cmd_map(int argc, char **argv) {
     if (args.word_count != 1) return dc_fail(DC_USAGE, "dcrl map RUN", "one run folder is needed");
     cli_pick pick;
     DC_TRY(cli_run_pick(&pick, args.words[0], f.step));
+    if (!pick.spec.maze)
+        return dc_fail(DC_UNSUPPORTED, "dcrl eval plays its tasks", "%s is no maze to draw",
+                       pick.spec.name);
     cli_catch_signals();
     atlas a = {0};
     dc_status status = open_all(&a, &pick, &f);

@@ -2,6 +2,7 @@
 #include "algo/agent.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ALGO(row) extern const dc_algo row;
@@ -99,12 +100,39 @@ static dc_status build_ask(dc_agent *a) {
     return dc_exec_init(&a->ask, &a->ask_graph, &a->params.slabs, a->pool);
 }
 
+// The columns that stand for a goal. Neighbours stay where they are; others are copied out of the
+// observations once, because rows are gathered whole.
+static dc_status take_goals(dc_agent *a) {
+    const dc_column *obs = dc_dataset_column(a->data, "obs");
+    const dc_agent_options *o = &a->options;
+    bool apart = false;
+    for (int k = 0; k < o->rep_size; k++) {
+        if (o->rep[k] < 0 || o->rep[k] >= obs->width)
+            return dc_fail(DC_USAGE, "give first column and count, for instance rep=0,2",
+                           "the goal representation lies outside an observation of %d columns",
+                           obs->width);
+        apart = apart || o->rep[k] != o->rep[0] + k;
+    }
+    a->goals = *obs;
+    if (!apart) return DC_OK;
+    int64_t rows = a->data->rows;
+    a->goal_values = malloc((size_t)rows * (size_t)o->rep_size * sizeof *a->goal_values);
+    if (!a->goal_values)
+        return dc_fail(DC_NO_MEMORY, NULL, "no memory for goals of %lld rows", (long long)rows);
+    for (int64_t r = 0; r < rows; r++)
+        for (int k = 0; k < o->rep_size; k++)
+            a->goal_values[r * o->rep_size + k] = obs->values[r * obs->width + o->rep[k]];
+    a->goals = (dc_column){.name = "goals", .values = a->goal_values, .width = o->rep_size};
+    return DC_OK;
+}
+
 static dc_status build(dc_agent *a, const void *config) {
     DC_TRY(dc_graph_init(&a->graph));
     a->feeds.batch = a->options.batch;
     a->feeds.seed = a->options.seed;
     if (!dc_dataset_column(a->data, "obs"))
         return dc_fail(DC_BAD_INPUT, NULL, "the data set has no observations");
+    DC_TRY(take_goals(a));
     DC_TRY(a->algo->build(a, config)); // declares networks, describes the loss, makes the sampler
     return DC_OK;
 }
@@ -134,6 +162,7 @@ void dc_agent_fini(dc_agent *a) {
     dc_graph_fini(&a->ask_graph);
     dc_graph_fini(&a->graph);
     dc_params_free(&a->params);
+    free(a->goal_values);
     *a = (dc_agent){0};
 }
 

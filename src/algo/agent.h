@@ -12,14 +12,14 @@
 #include "sample/sampler.h"
 #include "tensor/run.h"
 
-enum { DC_METRICS_MAX = 16, DC_ASK_ROWS = 1024, DC_ACTIONS_MAX = 256 };
+enum { DC_METRICS_MAX = 16, DC_ASK_ROWS = 1024, DC_ACTIONS_MAX = 256, DC_REP_MAX = 64 };
 
 typedef enum dc_form { DC_FORM_DISTANCE, DC_FORM_VALUE } dc_form;
 
-typedef struct dc_agent_options { // what every method shares
-    dc_form form;                 // d(s, g) in steps, or Q(s, a, g) = gamma^steps
-    double gamma;                 // value form
-    int rep_first, rep_size; // goal representation: columns of an observation; size 0: all of it
+typedef struct dc_agent_options {  // what every method shares
+    dc_form form;                  // d(s, g) in steps, or Q(s, a, g) = gamma^steps
+    double gamma;                  // value form
+    int rep_size, rep[DC_REP_MAX]; // goal representation: columns of an observation; 0: all of it
     uint64_t seed;
     int batch;
     dc_int_list hidden;
@@ -34,7 +34,9 @@ typedef struct dc_agent {
     const dc_dataset *data;
     dc_agent_options options;
     dc_pool *pool;
-    uint64_t step; // that is being sampled; the split chooser draws by it
+    dc_column goals;    // what stands for a row that is a goal
+    float *goal_values; // (rows, rep_size) what it owns if that is not a part of "obs" as it stands
+    uint64_t step;      // that is being sampled; the split chooser draws by it
 
     dc_params params;
     dc_mlp critic, oracle, actor; // oracle and actor: value form, where the method has them

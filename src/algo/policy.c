@@ -24,7 +24,8 @@ static dc_ref rep_rows(dc_agent *a, const char *name, dc_stream state, dc_stream
     dc_agent_feed(a, feed);
     feed.col0 = obs->width;
     feed.stream = goal;
-    feed.skip = a->options.rep_first;
+    feed.column = &a->goals;
+    feed.skip = a->goal_values ? 0 : a->options.rep[0];
     feed.take = rep;
     dc_agent_feed(a, feed);
     return x;

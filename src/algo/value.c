@@ -89,18 +89,7 @@ static dc_status declare(dc_agent *a, const dc_policy *policy) {
     return dc_policy_declare(a, policy);
 }
 
-static dc_status check(const dc_agent *a) {
-    const dc_column *obs = dc_dataset_column(a->data, "obs");
-    const dc_agent_options *o = &a->options;
-    if (o->rep_first < 0 || o->rep_size < 0 || o->rep_first + o->rep_size > obs->width)
-        return dc_fail(DC_USAGE, "give first column and count, for instance rep=0,2",
-                       "the goal representation lies outside an observation of %d columns",
-                       obs->width);
-    return DC_OK;
-}
-
 dc_status dc_value_build(dc_agent *a, const dc_backup *b, const dc_policy *policy) {
-    DC_TRY(check(a));
     DC_TRY(dc_agent_count_actions(a));
     DC_TRY(declare(a, policy));
     a->known = b->known;

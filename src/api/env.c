@@ -73,7 +73,7 @@ dcrl_status dcrl_env_reset(dcrl_env *env, int task, float *observation, float *g
             dc_fail(DC_USAGE, "tasks are 1 to 5", "there is no such task (%d)", task));
     const dc_env_spec *s = spec_of(env);
     env->env.draws = dc_draws_philox(&env->draws, env->seed, env->episode++);
-    dc_status status = dc_env_reset(&env->env, &s->tasks[task - 1], env->goal);
+    dc_status status = dc_env_reset(&env->env, task, env->goal);
     if (status != DC_OK) return dc_api_status(status);
     dc_env_observe(&env->env, env->obs);
     narrow(env->obs, s->family->obs, observation);

@@ -14,10 +14,16 @@
 
 dc_status dc_setup_goal(dc_run *run) {
     dc_run_options *o = &run->options;
-    if (!dc_env_is_maze(o->env)) return DC_OK;
+    if (!dc_env_has_tasks(o->env)) return DC_OK;
     dc_env_spec spec;
     DC_TRY(dc_env_find(&spec, o->env));
-    if (spec.oracle && !o->rep.count) o->rep = (dc_int_list){2, {spec.family->goal_at, 2}};
+    if (!spec.oracle || o->rep.count) return DC_OK;
+    for (const dc_pick *p = spec.family->picks; p < spec.family->picks + DC_PICKS_MAX; p++) {
+        int64_t v[] = {p->first, p->count, p->step, p->times};
+        int n = spec.maze ? 2 : 4; // of a maze it is one range
+        memcpy(o->rep.v + o->rep.count, v, (size_t)n * sizeof *v);
+        if (p->times) o->rep.count += n;
+    }
     return DC_OK;
 }
 
@@ -27,11 +33,11 @@ static void whole_path(char path[DC_TEXT_MAX]) {
     free(whole);
 }
 
-// A maze's data has its robot's sizes.
+// An environment's data has its robot's sizes.
 static dc_status check_sizes(const dc_run_options *o, const dc_dataset *data) {
     dc_env_spec spec;
     const char *names[] = {"obs", "act"};
-    if (!dc_env_is_maze(o->env)) return DC_OK;
+    if (!dc_env_has_tasks(o->env)) return DC_OK;
     DC_TRY(dc_env_find(&spec, o->env));
     for (int c = 0; c < 2; c++) {
         const dc_column *column = dc_dataset_column(data, names[c]);

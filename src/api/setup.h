@@ -5,7 +5,8 @@
 
 #include "train/run.h"
 
-// A maze's name says where the goal lies in an observation, if goals are given by that part alone.
+// An environment's name says where the goal lies in an observation, if goals are given by that part
+// alone.
 dc_status dc_setup_goal(dc_run *run);
 // The data set that a run's options name: a file, or what the environment makes. A run may be resumed
 // from another folder, so the whole path of a file is recorded, if it can be said shortly.

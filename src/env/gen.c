@@ -10,6 +10,11 @@ enum { BLOCKS_MAX = 64, ERROR_TEXT = 400, POINT = 2, STITCH_STEPS = 4 };
 // ---- sizes ----
 
 dc_status dc_gen_init(dc_gen *gen, const dc_env_spec *spec, dc_data_kind kind, int64_t *episodes) {
+    if (!spec->maze)
+        return dc_fail(DC_UNSUPPORTED,
+                       "bring a file of your own or OGBench's published one: dcrl train --data "
+                       "FILE.npz trains on it",
+                       "data of %s cannot be made yet", spec->family->name);
     bool stitch = kind == DC_DATA_STITCH, giant = !strcmp(spec->maze->name, "giant");
     if (spec->family->robot != DC_POINT)
         return dc_fail(DC_UNSUPPORTED,
@@ -148,7 +153,7 @@ static dc_status play_row(episode *e, int64_t row, double *obs) {
 static dc_status play_episode(episode *e) {
     double obs[POINT];
     dc_maze_task task = draw_task(e);
-    DC_TRY(dc_env_reset(e->env, &task, NULL));
+    DC_TRY(dc_env_begin(e->env, &task, NULL));
     dc_maze_steps(e->maze, dc_maze_cell(e->env->goal), e->steps, NULL);
     dc_env_observe(e->env, obs);
     for (int64_t row = 0; row < e->gen->rows; row++)

@@ -17,33 +17,37 @@ typedef struct job {
 
 // Write row t of start s from the state; the step's own observation has been written already.
 static void put_state(const dc_replay *r, const dc_env *env, int64_t row, dc_outcome outcome) {
-    const dc_maze_family *f = dc_world_spec(env->world)->family;
+    const dc_env_family *f = dc_world_spec(env->world)->family;
     memcpy(r->out_qpos + row * f->nq, dc_env_qpos(env), (size_t)f->nq * sizeof(double));
     memcpy(r->out_qvel + row * f->nv, dc_env_qvel(env), (size_t)f->nv * sizeof(double));
+    for (int k = 0; k < f->buttons; k++)
+        r->out_buttons[row * f->buttons + k] = env->buttons[k];
     r->success[row] = outcome.success;
     r->reward[row] = outcome.reward;
 }
 
 static dc_status begin(const dc_replay *r, dc_env *env, int64_t s) {
     const dc_env_spec *spec = dc_world_spec(env->world);
+    const dc_env_family *f = spec->family;
     if (!r->tasks) {
-        DC_TRY(dc_env_set(env, r->qpos + s * spec->family->nq, r->qvel + s * spec->family->nv));
-        for (int k = 0; k < 2; k++)
-            env->goal[k] = r->goal_xy ? r->goal_xy[2 * s + k] : 0;
+        DC_TRY(dc_env_set(env, r->qpos + s * f->nq, r->qvel + s * f->nv,
+                          r->buttons ? r->buttons + s * f->buttons : NULL));
+        for (int k = 0; k < f->oracle; k++)
+            env->goal[k] = r->target ? r->target[f->oracle * s + k] : 0;
         return DC_OK;
     }
     int task = r->tasks[s] >= 1 && r->tasks[s] <= DC_TASKS ? (int)r->tasks[s] : 0;
     if (!task)
         return dc_fail(DC_BAD_INPUT, "tasks are 1 to 5", "tasks[%lld] is %g", (long long)s,
                        r->tasks[s]);
-    return dc_env_reset(env, &spec->tasks[task - 1], r->out_goal + s * spec->goal);
+    return dc_env_reset(env, task, r->out_goal + s * spec->goal);
 }
 
 static dc_status play(const dc_replay *r, dc_env *env, int64_t s) {
-    const dc_maze_family *f = dc_world_spec(env->world)->family;
+    const dc_env_family *f = dc_world_spec(env->world)->family;
     int64_t row = s * (r->steps + 1);
     DC_TRY(begin(r, env, s));
-    memcpy(r->out_xy + 2 * s, env->goal, sizeof env->goal);
+    memcpy(r->out_target + f->oracle * s, env->goal, (size_t)f->oracle * sizeof *env->goal);
     dc_env_observe(env, r->out_obs + row * f->obs);
     put_state(r, env, row, dc_env_judge(env));
     for (int64_t t = 0; t < r->steps; t++) {

@@ -1,11 +1,11 @@
-// Simulation of the mazes on MuJoCo. A dc_world is what every copy of an environment shares (names
+// Simulation of mazes and of tables with a robot arm on MuJoCo. A dc_world is what every copy of an environment shares (names
 // and the compiled model, both read-only); a dc_env is one copy, to be used by one thread at a
 // time.
 //
 //     name -> dc_env_find -> dc_world_new -> dc_env_new -> dc_env_reset -> dc_env_step -> ...
 //
 // Physics, order of draws, and what is observed when are OGBench's, to the bit where the libraries
-// allow (tests/env/test_maze_parity.py). MuJoCo's errors and warnings come back as statuses; an
+// allow (tests/env/test_maze_parity.py, test_manip_parity.py). MuJoCo's errors and warnings come back as statuses; an
 // environment whose step failed can be reset and used again. A build without MuJoCo has the same
 // functions, and dc_world_new says what is missing.
 #ifndef DC_ENV_SIM_H
@@ -27,25 +27,34 @@ dc_status dc_world_save(const dc_world *world, const char *path);
 typedef struct dc_env {
     const dc_world *world;
     struct mjData_ *data;
-    dc_draws draws;     // where random numbers come from; may be exchanged at any time
-    double goal[2];     // xy that counts as success
-    bool float_actions; // actions are float32 numbers: the point's step is then rounded as numpy
-                        // does
+    dc_draws draws; // where random numbers come from; may be exchanged at any time
+    // What counts as success, family->oracle numbers: xy, or on a table xyz of each cube, state of
+    // each button, position of drawer and window.
+    double goal[DC_TARGET_MAX];
+    bool float_actions; // actions are float32 numbers: rounded as numpy does where it matters
+    // Of tables only:
+    struct mjData_ *arm;             // of inverse kinematics
+    uint8_t buttons[DC_BUTTONS_MAX]; // states: 0 or 1
+    bool success;                    // of the last step
 } dc_env;
 
 typedef struct dc_outcome {
     bool success;  // and with it the end of the episode
-    double reward; // 1 and 0, or 0 and -1 in single-task form
+    double reward; // 1 and 0; in single-task form minus the number of conditions that do not hold
 } dc_outcome;
 
-// A fresh copy at the model's rest state, with goal (0, 0). Borrows: world. Owns: its state.
+// A fresh copy at the model's rest state, with a goal of zeros. Borrows: world. Owns: its state.
 dc_status dc_env_new(dc_env *env, const dc_world *world, dc_draws draws);
 void dc_env_free(dc_env *env); // safe on a zeroed struct, and twice
 
-// Start an episode of a task, and write the goal that a policy sees: (spec.goal). Nullable: goal
-dc_status dc_env_reset(dc_env *env, const dc_maze_task *task, double *goal);
-// Put the environment into a state, qpos (nq) and qvel (nv), as if it had just been made.
-dc_status dc_env_set(dc_env *env, const double *qpos, const double *qvel);
+// Start an episode of a task, 1 ... DC_TASKS, and write the goal that a policy sees: (spec.goal).
+// Nullable: goal
+dc_status dc_env_reset(dc_env *env, int task, double *goal);
+// The same in a maze from any cell to any other.
+dc_status dc_env_begin(dc_env *env, const dc_maze_task *task, double *goal);
+// Put the environment into a state, qpos (nq), qvel (nv) and buttons (buttons), as if it had just
+// been made. Nullable: buttons (all 0)
+dc_status dc_env_set(dc_env *env, const double *qpos, const double *qvel, const double *buttons);
 // Take an action (act); writes the observation (obs) that belongs to it. After a teleport the
 // observation is still the one before the jump.
 dc_status dc_env_step(dc_env *env, const double *action, double *obs, dc_outcome *outcome);

@@ -37,13 +37,18 @@ void dc_env_free(dc_env *env) {
     DC_CHECK(!env->data);
 }
 
-dc_status dc_env_reset(dc_env *env, const dc_maze_task *task, double *goal) {
+dc_status dc_env_reset(dc_env *env, int task, double *goal) {
     (void)env, (void)task, (void)goal;
     return absent();
 }
 
-dc_status dc_env_set(dc_env *env, const double *qpos, const double *qvel) {
-    (void)env, (void)qpos, (void)qvel;
+dc_status dc_env_begin(dc_env *env, const dc_maze_task *task, double *goal) {
+    (void)env, (void)task, (void)goal;
+    return absent();
+}
+
+dc_status dc_env_set(dc_env *env, const double *qpos, const double *qvel, const double *buttons) {
+    (void)env, (void)qpos, (void)qvel, (void)buttons;
     return absent();
 }
 

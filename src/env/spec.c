@@ -1,5 +1,6 @@
 // The tables behind env/spec.h. Cell (i, j) is a square of 4 x 4 whose centre is x = 4j - 4, y = 4i
 // - 4, so that cell (1, 1) lies at the origin; maps are written top row first, as OGBench does.
+// Tables with a robot arm have their rows in manip.c.
 #include "env/spec.h"
 
 #include "base/options.h"
@@ -125,31 +126,30 @@ static const dc_maze_task soccer_medium_tasks[DC_TASKS] = {
     {.start = {1, 6}, .ball = {6, 1}, .goal = {1, 6}},
 };
 
-static const dc_maze_family point_maze = {
-    "pointmaze", "a point mass finds its way", DC_POINT, false, 2, 2, 2, 2, 0, 1.0, 5, 1};
-static const dc_maze_family ant_maze = {
-    "antmaze", "an ant walks to a place", DC_ANT, false, 29, 8, 15, 14, 0, 0.5, 5, 1};
-static const dc_maze_family humanoid_maze = {"humanoidmaze",
-                                             "a humanoid walks to a place",
-                                             DC_HUMANOID,
-                                             false,
-                                             69,
-                                             21,
-                                             28,
-                                             27,
-                                             0,
-                                             0.5,
-                                             40,
-                                             1};
-static const dc_maze_family ant_soccer = {
-    "antsoccer", "an ant dribbles a ball to a place", DC_ANT, true, 42, 8, 22, 20, 15, 0.5, 10, 4};
+#define MAZE(robot_, obs_, act_, nq_, nv_, at, reach, settle_, task_)                              \
+    .robot = robot_, .obs = obs_, .act = act_, .nq = nq_, .nv = nv_, .goal_at = at,                \
+    .tolerance = reach, .settle = settle_, .task = task_, .oracle = 2, .picks = {{at, 2, 0, 1}}
+
+static const dc_env_family point_maze = {.name = "pointmaze",
+                                         .about = "a point mass finds its way",
+                                         MAZE(DC_POINT, 2, 2, 2, 2, 0, 1.0, 5, 1)};
+static const dc_env_family ant_maze = {.name = "antmaze",
+                                       .about = "an ant walks to a place",
+                                       MAZE(DC_ANT, 29, 8, 15, 14, 0, 0.5, 5, 1)};
+static const dc_env_family humanoid_maze = {.name = "humanoidmaze",
+                                            .about = "a humanoid walks to a place",
+                                            MAZE(DC_HUMANOID, 69, 21, 28, 27, 0, 0.5, 40, 1)};
+static const dc_env_family ant_soccer = {.name = "antsoccer",
+                                         .about = "an ant dribbles a ball to a place",
+                                         .ball = true,
+                                         MAZE(DC_ANT, 42, 8, 22, 20, 15, 0.5, 10, 4)};
 
 static const struct {
-    const dc_maze_family *family;
+    const dc_env_family *family;
     const dc_maze *maze;
     const dc_maze_task *tasks;
     int horizon;
-} rows[] = {
+} mazes[] = {
     {&point_maze, &medium, medium_tasks, 1000},
     {&point_maze, &large, large_tasks, 1000},
     {&point_maze, &giant, giant_tasks, 1000},
@@ -164,23 +164,37 @@ static const struct {
     {&ant_soccer, &arena, soccer_arena_tasks, 1000},
     {&ant_soccer, &medium, soccer_medium_tasks, 1000},
 };
-enum { ROWS = sizeof rows / sizeof rows[0] };
+enum { MAZES = sizeof mazes / sizeof mazes[0], ROWS = MAZES + DC_MANIPS };
 
 // ---- names ----
 
+// FAMILY-MAZE or TABLE, then the tail.
+static void write_name(dc_env_spec *spec, const char *tail) {
+    snprintf(spec->name, sizeof spec->name, "%s%s%s%s", spec->family->name, spec->maze ? "-" : "",
+             spec->maze ? spec->maze->name : "", tail);
+}
+
 bool dc_env_row(dc_env_spec *spec, int index) {
     if (index < 0 || index >= ROWS) return false;
-    *spec = (dc_env_spec){.family = rows[index].family,
-                          .maze = rows[index].maze,
-                          .tasks = rows[index].tasks,
-                          .goal = rows[index].family->obs,
-                          .horizon = rows[index].horizon};
-    snprintf(spec->name, sizeof spec->name, "%s-%s-v0", spec->family->name, spec->maze->name);
+    if (index < MAZES) {
+        *spec = (dc_env_spec){.family = mazes[index].family,
+                              .maze = mazes[index].maze,
+                              .tasks = mazes[index].tasks,
+                              .horizon = mazes[index].horizon};
+    } else {
+        const dc_manip_row *row = &dc_manip_rows[index - MAZES];
+        *spec = (dc_env_spec){.family = &row->family, .manip = row->tasks, .horizon = row->horizon};
+    }
+    spec->goal = spec->family->obs;
+    write_name(spec, "-v0");
     return true;
 }
 
-bool dc_env_is_maze(const char *name) {
-    return strstr(name, "maze") || strstr(name, "soccer");
+bool dc_env_has_tasks(const char *name) {
+    static const char *const words[] = {"maze", "soccer", "cube", "scene", "puzzle"};
+    for (size_t w = 0; w < sizeof words / sizeof words[0]; w++)
+        if (strstr(name, words[w])) return true;
+    return false;
 }
 
 // Whether *rest starts with "-word" as a whole part; steps over it if so.
@@ -202,12 +216,16 @@ static void take_single(dc_env_spec *spec, const char **rest) {
         }
 }
 
-// What stands behind FAMILY-MAZE; false if something is left that means nothing.
+// What stands behind FAMILY-MAZE or TABLE; false if something is left that means nothing.
 static bool read_tail(dc_env_spec *spec, const char *rest) {
     static const char *const words[] = {[DC_DATA_NAVIGATE] = "navigate",
                                         [DC_DATA_STITCH] = "stitch",
-                                        [DC_DATA_EXPLORE] = "explore"};
-    for (int w = DC_DATA_NAVIGATE; w <= DC_DATA_EXPLORE; w++)
+                                        [DC_DATA_EXPLORE] = "explore",
+                                        [DC_DATA_PLAY] = "play",
+                                        [DC_DATA_NOISY] = "noisy"};
+    int first = spec->maze ? DC_DATA_NAVIGATE : DC_DATA_PLAY;
+    int last = spec->maze ? DC_DATA_EXPLORE : DC_DATA_NOISY;
+    for (int w = first; w <= last; w++)
         if (spec->data == DC_DATA_ANY && take(&rest, words[w])) spec->data = (dc_data_kind)w;
     if (take(&rest, "oraclerep"))
         spec->oracle = true;
@@ -219,20 +237,19 @@ static bool read_tail(dc_env_spec *spec, const char *rest) {
 
 // The name written out, and the goal's size that follows from it.
 static void complete(dc_env_spec *spec) {
-    char tail[24] = "";
-    if (spec->oracle) snprintf(tail, sizeof tail, "-oraclerep");
-    if (spec->task) snprintf(tail, sizeof tail, "-singletask-task%d", spec->task);
-    snprintf(spec->name, sizeof spec->name, "%s-%s%s-v0", spec->family->name, spec->maze->name,
-             tail);
-    if (spec->oracle) spec->goal = 2;
+    char tail[32] = "-v0";
+    if (spec->oracle) snprintf(tail, sizeof tail, "-oraclerep-v0");
+    if (spec->task) snprintf(tail, sizeof tail, "-singletask-task%d-v0", spec->task);
+    write_name(spec, tail);
+    if (spec->oracle) spec->goal = spec->family->oracle;
 }
 
 static dc_status unknown(const char *name) {
-    char base[ROWS][DC_ENV_NAME_MAX];
+    dc_env_spec base[ROWS];
     const char *list[ROWS];
-    for (int r = 0; r < ROWS; r++) {
-        snprintf(base[r], sizeof base[r], "%s-%s", rows[r].family->name, rows[r].maze->name);
-        list[r] = base[r];
+    for (int r = 0; dc_env_row(&base[r], r); r++) {
+        write_name(&base[r], "");
+        list[r] = base[r].name;
     }
     const char *near = dc_nearest(name, list, ROWS);
     if (near)

@@ -47,8 +47,7 @@ static dc_status start(party *p, int e) {
     dc_draws draws = dc_draws_philox(&x->draws, p->seed, (uint64_t)e);
     DC_TRY(dc_env_new(&x->env, p->world, draws));
     x->env.float_actions = true; // as a float32 policy's actions are
-    DC_TRY(dc_env_reset(&x->env, &p->spec->tasks[e / p->per_task],
-                        p->goal + (int64_t)e * p->spec->goal));
+    DC_TRY(dc_env_reset(&x->env, e / p->per_task + 1, p->goal + (int64_t)e * p->spec->goal));
     dc_env_observe(&x->env, p->obs + (int64_t)e * p->spec->family->obs);
     keep_place(p, e);
     return DC_OK;

@@ -30,8 +30,7 @@ void dc_value_map_xy(const dc_value_map *map, int row, int col, double xy[2]) {
 }
 
 // A robot as it is after a reset to the task, and the goal of it moved to its cell's centre.
-static dc_status set_scene(scene *s, const dc_world *world, const dc_maze_task *task,
-                           const double goal[2]) {
+static dc_status set_scene(scene *s, const dc_world *world, int task, const double goal[2]) {
     dc_philox_draws state;
     dc_env env;
     DC_TRY(dc_env_new(&env, world, dc_draws_philox(&state, 0, 0)));
@@ -80,7 +79,7 @@ static void ask_all(block *b, const scene *s, dc_value_map *map) {
 }
 
 static dc_status check(const scene *s) {
-    const dc_maze_family *f = s->spec->family;
+    const dc_env_family *f = s->spec->family;
     int width = f->obs + s->spec->goal;
     DC_CHECK(f->obs <= OBS_MAX && s->spec->goal <= OBS_MAX && s->actor->rows >= DC_MAP_ROWS);
     if (s->actor->in == width && s->actor->act == f->act) return DC_OK;
@@ -114,7 +113,7 @@ dc_status dc_value_map_make(dc_value_map *map, const dc_world *world, dc_actor *
     dc_maze_xy(t->start, map->start);
     dc_maze_xy(t->goal, map->goal);
     DC_TRY(check(&s));
-    DC_TRY(set_scene(&s, world, t, map->goal));
+    DC_TRY(set_scene(&s, world, task + 1, map->goal));
     dc_status status = fill(map, &s);
     if (status != DC_OK) dc_value_map_free(map);
     return status;

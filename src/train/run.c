@@ -31,7 +31,8 @@ const dc_option dc_run_table[] = {
      "value"},
     {"gamma", DC_REAL, AT(gamma), "0.99", 0, 0.9999999, NULL, "discount of the value form"},
     {"rep", DC_LIST, AT(rep), "", 0, 1e6, NULL,
-     "goal representation: first column and count of an observation; empty: all of it"},
+     "goal representation, columns of an observation: first,count, or any number of "
+     "first,count,step,times; empty: all of it"},
     {"threads", DC_INT, AT(threads), "0", 0, 1024, NULL,
      "threads; 0: all cores. Results do not depend on it"},
     {"device", DC_CHOICE, AT(device), "cpu", 0, 0, "cpu|cuda", "where to train"},
@@ -109,6 +110,28 @@ dc_status dc_run_set_json(dc_run *run, const dc_json *object) {
 
 // --- building ---
 
+// Columns first ... first + count - 1, the same `step` further, and so on, `times` times.
+static dc_status add_columns(const int64_t v[4], dc_agent_options *out) {
+    for (int64_t t = 0; t < v[3]; t++)
+        for (int64_t k = 0; k < v[1]; k++) {
+            if (out->rep_size == DC_REP_MAX)
+                return dc_fail(DC_USAGE, "name fewer columns", "rep has more than %d columns",
+                               DC_REP_MAX);
+            out->rep[out->rep_size++] = (int)(v[0] + t * v[2] + k);
+        }
+    return DC_OK;
+}
+
+static dc_status read_rep(const dc_int_list *rep, dc_agent_options *out) {
+    if (rep->count == 2) return add_columns((int64_t[]){rep->v[0], rep->v[1], 0, 1}, out);
+    if (rep->count % 4 != 0)
+        return dc_fail(DC_USAGE, "give first column and count, for instance rep=0,2",
+                       "rep has %d numbers", rep->count);
+    for (int k = 0; k < rep->count; k += 4)
+        DC_TRY(add_columns(rep->v + k, out));
+    return DC_OK;
+}
+
 dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
     const dc_run_options *o = &run->options;
     bool lock = !strncmp(o->env, "lock-", 5);
@@ -118,14 +141,7 @@ dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
                               .gamma = o->gamma,
                               .steps = o->steps};
     out->form = o->form == 1 || (o->form == 0 && lock) ? DC_FORM_DISTANCE : DC_FORM_VALUE;
-    if (o->rep.count != 0 && o->rep.count != 2)
-        return dc_fail(DC_USAGE, "give first column and count, for instance rep=0,2",
-                       "rep has %d numbers", o->rep.count);
-    if (o->rep.count == 2) {
-        out->rep_first = (int)o->rep.v[0];
-        out->rep_size = (int)o->rep.v[1];
-    }
-    return DC_OK;
+    return read_rep(&o->rep, out);
 }
 
 static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) {

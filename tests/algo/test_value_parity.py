@@ -82,7 +82,7 @@ def losses(live, target, b, o):
         out["loss_ground"] = bce(q(live["critic"], "a", "a1", "a"), GAMMA).mean()
     judge, rep = live["critic"], lambda g: b["obs_" + g]
     if o["rep"]:
-        rep = lambda g: b["obs_" + g][:, o["rep"][0]:sum(o["rep"])]
+        rep = lambda g: b["obs_" + g][:, np.array(columns(o["rep"]))]
         judge = live["oracle_critic"]
         x = cat(b["obs_" + rows[0]], rep(rows[1]), b["act_" + rows[0]])
         out["loss_oracle"] = bce(apply(judge, x)[..., 0], sg(jax.nn.sigmoid(rows[2]))).mean()
@@ -151,12 +151,18 @@ def train(live, target, b, o):
     return live, target, {k: np.array([p[k] for p in path]) for k in path[0]}, first
 
 
+def columns(rep):
+    """The columns of an observation that `rep` names: first and count, or fours of first, count, step, times."""
+    fours = [rep[k : k + 4] for k in range(0, len(rep), 4)] if len(rep) > 2 else [(*rep, 0, 1)]
+    return [first + t * step + k for first, count, step, times in fours for t in range(times) for k in range(count)]
+
+
 def program(weights, batch, o):
     with tempfile.TemporaryDirectory() as folder:
         w, b, g = (os.path.join(folder, n) for n in ("w.safetensors", "b.npz", "g.safetensors"))
         save_file(weights, w)
         np.savez(b, **batch)
-        sets = [f"form=value gamma={GAMMA} alpha={o['alpha']} policy={o['policy']} policy_after={o['policy_after']}", "rep={},{}".format(*o["rep"]) if o["rep"] else ""]
+        sets = [f"form=value gamma={GAMMA} alpha={o['alpha']} policy={o['policy']} policy_after={o['policy_after']}", "rep=" + ",".join(map(str, o["rep"])) if o["rep"] else ""]
         sets += [f"{key}={o[key]}" for key in KEYS[o["agent"]]] + [o["sets"]]
         command = [DCRL, "grad", "--agent", o["agent"], "--weights", w, "--batch", b, "--out", g, "--updates", str(UPDATES)]
         done = subprocess.run(command + [x for s in " ".join(sets).split() for x in ("--set", s)], capture_output=True, text=True)
@@ -186,7 +192,7 @@ def grad_off(got, grads, net):
 def check(rows, width, act, hidden, **change):
     o = {"agent": "dcrl", "sets": "", "segments": True, "propagation": True, "grounding": False, "lambda": 0} | change
     o = {"n": 5, "alpha": 0.3, "targets": "online*ema", "kappa_dc": 0.5, "kappa_prop": 0.7, "rep": None, "policy": "ddpgbc", "policy_after": 0, "discrete": False} | o
-    rep = o["rep"][1] if o["rep"] else width
+    rep = len(columns(o["rep"])) if o["rep"] else width
     live = {"critic": network((2 * width + act, *hidden, 1), 2), "actor": network((width + rep + (act + 1) * (o["policy"] == "rejection"), *hidden, act), 1)}
     if o["rep"]:
         live["oracle_critic"] = network((width + rep + act, *hidden, 1), 2)
@@ -220,6 +226,7 @@ check(300, 5, 2, (64, 64, 64), rep=(1, 3), alpha=2.0, n=8)
 check(7, 4, 1, (16,), kappa_prop=0.9)
 check(128, 6, 2, (32, 32), propagation=False, kappa_dc=0.7, rep=(0, 2), sets="propagation=off kappa_dc=0")
 check(64, 6, 3, (32, 48), policy="rejection", rep=(0, 2))
+check(64, 9, 2, (24, 32), rep=(1, 2, 4, 2, 8, 1, 0, 1))
 check(300, 4, 1, (48, 32, 16), policy="rejection")
 check(64, 5, 2, (24, 32), policy_after=40, rep=(2, 2))
 check(64, 5, 2, (24, 32), policy="rejection", policy_after=40)

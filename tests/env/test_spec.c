@@ -19,8 +19,9 @@ static void test_rows_find_themselves(void **state) {
         assert_string_equal(found.name, row.name);
         assert_true(found.maze == row.maze && found.goal == row.family->obs && found.task == 0);
         assert_true(found.family->obs >= found.family->nq || found.family->robot == DC_HUMANOID);
+        assert_true(!found.maze == !found.tasks && !found.maze == (found.manip != NULL));
     }
-    assert_int_equal(count, 13);
+    assert_int_equal(count, 23);
     assert_false(dc_env_row(&row, -1));
 }
 
@@ -48,17 +49,53 @@ static void test_forms(void **state) {
                          "pointmaze-medium-singletask-task6",
                          "pointmaze-medium-singletask-task0",
                          "humanoidmaze-teleport-v0",
-                         "antsoccer-large"};
+                         "antsoccer-large",
+                         "cube-single-navigate-v0",
+                         "antmaze-medium-play-v0",
+                         "cube",
+                         "scene-",
+                         "visual-scene-v0"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(dc_env_find(&s, bad[i]), DC_USAGE);
     assert_int_equal(dc_env_find(&s, "pointmase-medium"), DC_USAGE);
     assert_non_null(strstr(dc_error(), "did you mean 'pointmaze-medium'?"));
 }
 
+// Of the arm's environments: what a goal is made of lies inside an observation and has the right
+// size, and tasks say something about every button.
+static void test_arms(void **state) {
+    (void)state;
+    dc_env_spec s;
+    assert_int_equal(dc_env_find(&s, "cube-octuple-play-oraclerep-v0"), DC_OK);
+    assert_true(s.goal == 24 && s.family->obs == 91 && s.data == DC_DATA_PLAY && s.horizon == 1500);
+    assert_string_equal(s.name, "cube-octuple-oraclerep-v0");
+    assert_int_equal(dc_env_find(&s, "puzzle-4x6-noisy-singletask"), DC_OK);
+    assert_true(s.task == 2 && s.data == DC_DATA_NOISY && s.family->obs == 115);
+    assert_int_equal(dc_env_find(&s, "scene-oraclerep"), DC_OK);
+    assert_true(s.goal == 7 && s.family->obs == 40 && s.family->nq == 25 && s.family->nv == 24);
+    int arms = 0;
+    for (int r = 0; dc_env_row(&s, r); r++) {
+        int count = 0;
+        for (int p = 0; p < DC_PICKS_MAX; p++) {
+            const dc_pick *k = &s.family->picks[p];
+            count += k->count * k->times;
+            assert_true(k->first + k->step * (k->times - 1) + k->count <= s.family->obs);
+        }
+        assert_int_equal(count, s.family->oracle);
+        assert_true(s.family->oracle <= DC_TARGET_MAX);
+        for (int t = 0; t < DC_TASKS && s.manip; t++, arms++) {
+            if (!s.family->buttons) continue;
+            assert_int_equal(strspn(s.manip[t].start.buttons, "01"), s.family->buttons);
+            assert_int_equal(strlen(s.manip[t].goal.buttons), s.family->buttons);
+        }
+    }
+    assert_int_equal(arms, 10 * DC_TASKS);
+}
+
 static void test_maps(void **state) {
     (void)state;
     dc_env_spec s;
-    for (int r = 0; dc_env_row(&s, r); r++) {
+    for (int r = 0; dc_env_row(&s, r) && s.maze; r++) {
         const dc_maze *m = s.maze;
         assert_int_equal(strlen(m->cells), m->rows * m->cols);
         assert_true(m->rows * m->cols <= DC_MAZE_CELLS);
@@ -80,7 +117,7 @@ static void test_tasks(void **state) {
     (void)state;
     dc_env_spec s;
     int steps[DC_MAZE_CELLS];
-    for (int r = 0; dc_env_row(&s, r); r++)
+    for (int r = 0; dc_env_row(&s, r) && s.maze; r++)
         for (int t = 0; t < DC_TASKS; t++) {
             const dc_maze_task *k = &s.tasks[t];
             assert_false(dc_maze_wall(s.maze, k->start) || dc_maze_wall(s.maze, k->goal));
@@ -98,6 +135,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_find_themselves),
         cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_arms),
         cmocka_unit_test(test_maps),
         cmocka_unit_test(test_tasks),
     };

@@ -116,7 +116,7 @@ static void compose(void *ctx) {
     if (!c->model) snprintf(c->error, sizeof c->error, "%s", mjs_getError(c->spec));
 }
 
-static dc_status check_sizes(const mjModel *m, const dc_maze_family *f, const char *path) {
+static dc_status check_sizes(const mjModel *m, const dc_env_family *f, const char *path) {
     if (m->nq == f->nq && m->nv == f->nv && m->nu == f->act && m->na == 0) return DC_OK;
     return dc_fail(DC_BAD_INPUT, "tools/setup.sh build fetches the files of the version that fits",
                    "another robot than expected: nq %d, nv %d, nu %d (%s)", (int)m->nq, (int)m->nv,
@@ -147,6 +147,9 @@ static dc_status robot_path(dc_robot robot, char *path, size_t size) {
 dc_status dc_model_compose(const dc_env_spec *spec, mjModel **model) {
     char path[4352];
     *model = NULL;
+    if (spec->family->robot == DC_ARM)
+        return dc_fail(DC_UNSUPPORTED, "train on data without eval_every",
+                       "%s cannot be simulated yet", spec->name);
     DC_TRY(robot_path(spec->family->robot, path, sizeof path));
     composing c = {.env = spec, .path = path};
     dc_status status = dc_mujoco_guard(compose, &c, NULL);

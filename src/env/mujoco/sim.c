@@ -226,6 +226,8 @@ static void step_robot(dc_env *env, const double *action) {
     case DC_HUMANOID:
         step_humanoid(env, action);
         break;
+    case DC_ARM:
+        break;
     }
 }
 
@@ -294,7 +296,8 @@ static void set(void *ctx) {
     mj_forward(m, p->env->data);
 }
 
-dc_status dc_env_set(dc_env *env, const double *qpos, const double *qvel) {
+dc_status dc_env_set(dc_env *env, const double *qpos, const double *qvel, const double *buttons) {
+    (void)buttons;
     return dc_mujoco_guard(set, &(placing){.env = env, .qpos = qpos, .qvel = qvel}, env->data);
 }
 
@@ -367,7 +370,7 @@ static void show_goal(dc_env *env, double *goal) {
     move_to(env, env->goal, env->goal);
     if (!goal) return;
     if (spec_of(env)->oracle)
-        memcpy(goal, env->goal, sizeof env->goal);
+        memcpy(goal, env->goal, 2 * sizeof *env->goal);
     else
         dc_env_observe(env, goal);
 }
@@ -387,6 +390,11 @@ static void reset(void *ctx) {
     move_to(env, start, ball);
 }
 
-dc_status dc_env_reset(dc_env *env, const dc_maze_task *task, double *goal) {
+dc_status dc_env_reset(dc_env *env, int task, double *goal) {
+    DC_CHECK(task >= 1 && task <= DC_TASKS);
+    return dc_env_begin(env, &spec_of(env)->tasks[task - 1], goal);
+}
+
+dc_status dc_env_begin(dc_env *env, const dc_maze_task *task, double *goal) {
     return dc_mujoco_guard(reset, &(placing){.env = env, .task = task, .goal = goal}, env->data);
 }
