@@ -17,6 +17,7 @@ import ogbench  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from drive import Scratch, bad, good, run_tests  # noqa: E402
+from parity import error, generator, padded, replay, same_fields  # noqa: E402
 
 FAMILIES = {
     "pointmaze": ["medium", "large", "giant", "teleport"],
@@ -37,10 +38,6 @@ def make(name, form=""):
     """OGBench's own environment of a form: "", "oraclerep" or "singletask-taskK"."""
     words = [name, "navigate", *([form] if form else []), "v0"]
     return ogbench.make_env_and_datasets("-".join(words), env_only=True).unwrapped
-
-
-def generator():
-    return np.random.default_rng(random.randrange(1 << 62))
 
 
 class Recorder:
@@ -73,21 +70,6 @@ class Recorder:
         del self.env.action_space.sample
 
 
-def padded(lists):
-    """A draw too many would meet a NaN, and the results would show it."""
-    out = np.full((len(lists), max(1, *map(len, lists))), np.nan)
-    for row, values in zip(out, lists):
-        row[: len(values)] = values
-    return out
-
-
-def replay(scratch, name, **arrays):
-    np.savez(scratch.at("in.npz"), **arrays)
-    good("env", "replay", name, "--in", scratch.at("in.npz"), "--out", scratch.at("out.npz"))
-    with np.load(scratch.at("out.npz")) as file:
-        return dict(file)
-
-
 def play(env, qpos, qvel, goal, actions):
     """One start in Python, each array with a row for the start and one a step; and the draws of its teleports."""
     mujoco.mj_resetData(env.model, env.data)
@@ -103,10 +85,6 @@ def run_on(env, actions):
             ob, reward, _, _, info = env.step(action)
             rows.append((env.data.qpos.copy(), env.data.qvel.copy(), ob, info["success"] == 1.0, reward))
     return [np.array(column[1:] if column[0] is None else column) for column in zip(*rows)], draws.values
-
-
-def error(a, b):
-    return float(np.max(np.abs(np.asarray(a) - np.asarray(b)), initial=0.0))
 
 
 def states(env, count, rng):
@@ -152,22 +130,6 @@ def tell(name, what, errors, allowed):
     table.append((name, what, errors))
     worst = dict(zip(["qpos", "qvel", "obs"], errors))
     assert all(e <= a for e, a in zip(errors, allowed)), (name, what, worst)
-
-
-# What the Python side changes or what only names files.
-NOT_MODEL = {"vis", "opt", "stat", "paths", "npaths", "signature", "nbuffer"}
-
-
-def same_fields(ours, theirs, name):
-    seen = 0
-    for field in dir(theirs):
-        if field.startswith("_") or field in NOT_MODEL:
-            continue
-        a, b = getattr(ours, field), getattr(theirs, field)
-        if isinstance(b, (np.ndarray, int, float, bytes)):
-            assert np.array_equal(a, b), (name, field)
-            seen += 1
-    return seen
 
 
 def test_models():

@@ -116,8 +116,8 @@ static void compose(void *ctx) {
     if (!c->model) snprintf(c->error, sizeof c->error, "%s", mjs_getError(c->spec));
 }
 
-static dc_status check_sizes(const mjModel *m, const dc_env_family *f, const char *path) {
-    if (m->nq == f->nq && m->nv == f->nv && m->nu == f->act && m->na == 0) return DC_OK;
+dc_status dc_model_check(const mjModel *m, const dc_env_family *f, int controls, const char *path) {
+    if (m->nq == f->nq && m->nv == f->nv && m->nu == controls && m->na == 0) return DC_OK;
     return dc_fail(DC_BAD_INPUT, "tools/setup.sh build fetches the files of the version that fits",
                    "another robot than expected: nq %d, nv %d, nu %d (%s)", (int)m->nq, (int)m->nv,
                    (int)m->nu, path);
@@ -130,26 +130,34 @@ static const char *descriptions(char *path, size_t size) {
     return dc_place_shared("ogbench", path, size) ? path : DC_DESCRIPTIONS;
 }
 
-static dc_status robot_path(dc_robot robot, char *path, size_t size) {
-    static const char *const files[] = {
-        [DC_POINT] = "point", [DC_ANT] = "ant", [DC_HUMANOID] = "humanoid"};
+dc_status dc_model_folder(const char *name, char *path, size_t size) {
     char folder[4096];
-    int n = snprintf(path, size, "%s/locomaze/assets/%s.xml", descriptions(folder, sizeof folder),
-                     files[robot]);
-    if (n > 0 && (size_t)n < size && dc_file_exists(path)) return DC_OK;
+    int n = snprintf(path, size, "%s/%s", descriptions(folder, sizeof folder), name);
+    if (n > 0 && (size_t)n < size) return DC_OK;
+    return dc_fail(DC_IO, "move it to a place with a shorter name",
+                   "the path of the descriptions is too long (%.60s...)", path);
+}
+
+dc_status dc_model_need(const char *path) {
+    if (dc_file_exists(path)) return DC_OK;
     return dc_fail(DC_IO,
                    "`make` fetches OGBench's description files into deps/; the variable "
                    "DCRL_OGBENCH names another "
-                   "folder that holds locomaze/",
+                   "folder that holds locomaze/ and manipspace/",
                    "a robot's description is missing (%s)", path);
+}
+
+static dc_status robot_path(dc_robot robot, char *path, size_t size) {
+    static const char *const files[] = {[DC_POINT] = "locomaze/assets/point.xml",
+                                        [DC_ANT] = "locomaze/assets/ant.xml",
+                                        [DC_HUMANOID] = "locomaze/assets/humanoid.xml"};
+    DC_TRY(dc_model_folder(files[robot], path, size));
+    return dc_model_need(path);
 }
 
 dc_status dc_model_compose(const dc_env_spec *spec, mjModel **model) {
     char path[4352];
     *model = NULL;
-    if (spec->family->robot == DC_ARM)
-        return dc_fail(DC_UNSUPPORTED, "train on data without eval_every",
-                       "%s cannot be simulated yet", spec->name);
     DC_TRY(robot_path(spec->family->robot, path, sizeof path));
     composing c = {.env = spec, .path = path};
     dc_status status = dc_mujoco_guard(compose, &c, NULL);
@@ -157,7 +165,7 @@ dc_status dc_model_compose(const dc_env_spec *spec, mjModel **model) {
     if (status == DC_OK && c.floorless)
         snprintf(c.error, sizeof c.error, "there is no geom 'floor'");
     if (status == DC_OK && !c.model) status = dc_fail(DC_BAD_INPUT, NULL, "%s (%s)", c.error, path);
-    if (status == DC_OK) status = check_sizes(c.model, spec->family, path);
+    if (status == DC_OK) status = dc_model_check(c.model, spec->family, spec->family->act, path);
     if (status == DC_OK)
         *model = c.model;
     else

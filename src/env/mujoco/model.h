@@ -3,9 +3,12 @@
 #ifndef DC_MUJOCO_MODEL_H
 #define DC_MUJOCO_MODEL_H
 
+#include "env/mujoco/pose.h"
 #include "env/sim.h"
 
 #include <mujoco/mujoco.h>
+
+enum { DC_LOCKS = 4, DC_ARM_OBS_MAX = 128 };
 
 struct dc_world {
     dc_env_spec spec;
@@ -14,14 +17,47 @@ struct dc_world {
     int walls[DC_MAZE_CELLS]; // geom of each cell's wall, -1 where it is free: (rows, cols)
     int ball;                 // geom of the point
     mjContact touch;          // what every contact of ball and wall has in common
+    // Of tables with an arm only:
+    mjModel *arm;             // the arm alone, for inverse kinematics
+    mjModel *locks[DC_LOCKS]; // scene: the model by states of its two buttons
+    int pinch, pad, flange;   // sites of gripper and of the arm alone, body of a finger's pad
+    dc_pose pinch_to_flange;
 };
 
 // point.c: fill in the above; one physics step of a point inside the map.
 void dc_point_prepare(dc_world *world);
 void dc_point_step(const dc_world *world, mjData *data);
 
-// Compose the model of a spec from OGBench's description file. Owns: *model.
+// Compose the model of a maze from OGBench's description file. Owns: *model.
 dc_status dc_model_compose(const dc_env_spec *spec, mjModel **model);
+// The place of a folder of OGBench's descriptions; a file that must be there; sizes that must fit.
+dc_status dc_model_folder(const char *name, char *path, size_t size);
+dc_status dc_model_need(const char *path);
+dc_status dc_model_check(const mjModel *model, const dc_env_family *family, int controls,
+                         const char *path);
+
+// arm_model.c: the model of a table, slim (what is simulated) or whole; the arm alone. Owns: *model.
+dc_status dc_arm_compose(const dc_env_spec *spec, bool slim, mjModel **model);
+dc_status dc_arm_compose_alone(mjModel **model);
+
+// ik.c: joint angles (6) that bring the arm's flange to a pose, from angles (6) nearby. d: of
+// world->arm.
+void dc_arm_solve(const dc_world *world, mjData *d, const dc_pose *to, const double *from,
+                  double *joints);
+
+// arm.c: what sim.c calls for tables. Where arm and things may be put: low and high corners.
+typedef struct dc_reach {
+    double arm[2][3], things[2][2];
+} dc_reach;
+const dc_reach *dc_arm_reach(const dc_env_family *family);
+dc_status dc_arm_prepare(dc_world *world);
+const mjModel *dc_arm_model(const dc_env *env); // as its locks are now
+void dc_arm_observe(const dc_env *env, double *obs);
+dc_outcome dc_arm_judge(const dc_env *env);
+void dc_arm_step(dc_env *env, const double *action);
+void dc_arm_physics(dc_env *env, int steps);
+void dc_arm_reset(dc_env *env, const dc_manip_task *task, double *goal);
+void dc_arm_set(dc_env *env, const double *qpos, const double *qvel, const double *buttons);
 
 // Call into MuJoCo. An error inside of it leaves the work where it is and becomes a status; so does
 // a warning that `data` counts (numbers that are not finite, full buffers), while other warnings go

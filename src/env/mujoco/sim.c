@@ -1,5 +1,5 @@
 // The mazes in motion: reset, step, observe, judge, as OGBench does it and in the same order of
-// draws.
+// draws. Tables with an arm come through the same functions and go on to arm.c.
 //
 // One mjModel is shared by all copies and never written, so that threads need no copies of their
 // own. Two habits of the Python code do write to its model and are left out because nothing that is
@@ -34,13 +34,21 @@ static dc_status prepare_point(dc_world *w) {
     return dc_fail(DC_NO_MEMORY, NULL, "no memory for the state of %s", w->spec.name);
 }
 
+static dc_status build_world(dc_world *w) {
+    if (w->spec.family->robot == DC_ARM) {
+        DC_TRY(dc_arm_compose(&w->spec, true, &w->model));
+        return dc_arm_prepare(w);
+    }
+    DC_TRY(dc_model_compose(&w->spec, &w->model));
+    return w->spec.family->robot == DC_POINT ? prepare_point(w) : DC_OK;
+}
+
 dc_status dc_world_new(dc_world **world, const dc_env_spec *spec) {
     *world = NULL;
     dc_world *w = calloc(1, sizeof *w);
     if (!w) return dc_fail(DC_NO_MEMORY, NULL, "no memory for %s", spec->name);
     w->spec = *spec;
-    dc_status status = dc_model_compose(spec, &w->model);
-    if (status == DC_OK && spec->family->robot == DC_POINT) status = prepare_point(w);
+    dc_status status = build_world(w);
     if (status == DC_OK)
         *world = w;
     else
@@ -51,6 +59,9 @@ dc_status dc_world_new(dc_world **world, const dc_env_spec *spec) {
 void dc_world_free(dc_world *world) {
     if (!world) return;
     mj_deleteModel(world->model);
+    mj_deleteModel(world->arm);
+    for (int k = 0; k < DC_LOCKS; k++)
+        mj_deleteModel(world->locks[k]);
     free(world);
 }
 
@@ -58,13 +69,22 @@ const dc_env_spec *dc_world_spec(const dc_world *world) {
     return &world->spec;
 }
 
-dc_status dc_world_save(const dc_world *world, const char *path) {
-    int size = mj_sizeModel(world->model);
+static dc_status save_model(const mjModel *model, const char *path) {
+    int size = mj_sizeModel(model);
     void *bytes = malloc((size_t)size);
     if (!bytes) return dc_fail(DC_NO_MEMORY, NULL, "no memory for a model of %d bytes", size);
-    mj_saveModel(world->model, NULL, bytes, size);
+    mj_saveModel(model, NULL, bytes, size);
     dc_status status = dc_file_write(path, bytes, (size_t)size);
     free(bytes);
+    return status;
+}
+
+dc_status dc_world_save(const dc_world *world, const char *path) {
+    if (world->spec.family->robot != DC_ARM) return save_model(world->model, path);
+    mjModel *whole;
+    DC_TRY(dc_arm_compose(&world->spec, false, &whole));
+    dc_status status = save_model(whole, path);
+    mj_deleteModel(whole);
     return status;
 }
 
@@ -74,19 +94,29 @@ static const dc_env_spec *spec_of(const dc_env *env) {
     return &env->world->spec;
 }
 
+static bool has_arm(const dc_env *env) {
+    return spec_of(env)->family->robot == DC_ARM;
+}
+
 static const mjModel *model_of(const dc_env *env) {
     return env->world->model;
 }
 
 static void make_data(void *ctx) {
     dc_env *env = ctx;
+    if (has_arm(env)) {
+        env->arm = mj_makeData(env->world->arm);
+        if (!env->arm) return;
+    }
     env->data = mj_makeData(model_of(env));
     if (env->data) mj_forward(model_of(env), env->data);
 }
 
 dc_status dc_env_new(dc_env *env, const dc_world *world, dc_draws draws) {
     *env = (dc_env){.world = world, .draws = draws};
-    DC_TRY(dc_mujoco_guard(make_data, env, NULL));
+    dc_status status = dc_mujoco_guard(make_data, env, NULL);
+    if (status != DC_OK) dc_env_free(env);
+    DC_TRY(status);
     if (!env->data)
         return dc_fail(DC_NO_MEMORY, NULL, "no memory for the state of %s", world->spec.name);
     return DC_OK;
@@ -94,7 +124,8 @@ dc_status dc_env_new(dc_env *env, const dc_world *world, dc_draws draws) {
 
 void dc_env_free(dc_env *env) {
     mj_deleteData(env->data);
-    env->data = NULL;
+    mj_deleteData(env->arm);
+    env->data = env->arm = NULL;
 }
 
 const double *dc_env_qpos(const dc_env *env) {
@@ -138,6 +169,10 @@ void dc_env_observe(const dc_env *env, double *obs) {
         observe_humanoid(m, env->data, obs);
         return;
     }
+    if (robot == DC_ARM) {
+        dc_arm_observe(env, obs);
+        return;
+    }
     memcpy(obs, env->data->qpos, (size_t)m->nq * sizeof *obs);
     if (robot == DC_ANT) memcpy(obs + m->nq, env->data->qvel, (size_t)m->nv * sizeof *obs);
 }
@@ -148,6 +183,7 @@ static bool within(const double *a, const double *b, double reach) {
 }
 
 dc_outcome dc_env_judge(const dc_env *env) {
+    if (has_arm(env)) return dc_arm_judge(env);
     const dc_env_spec *spec = spec_of(env);
     bool there =
         within(env->data->qpos + spec->family->goal_at, env->goal, spec->family->tolerance);
@@ -227,6 +263,7 @@ static void step_robot(dc_env *env, const double *action) {
         step_humanoid(env, action);
         break;
     case DC_ARM:
+        dc_arm_step(env, action);
         break;
     }
 }
@@ -234,7 +271,7 @@ static void step_robot(dc_env *env, const double *action) {
 // Near an entrance, the first in the list, the robot comes out at an exit drawn by lot.
 static void jump(dc_env *env) {
     const dc_maze *maze = spec_of(env)->maze;
-    for (int k = 0; k < maze->in_count; k++) {
+    for (int k = 0; maze && k < maze->in_count; k++) {
         double xy[2];
         dc_maze_xy(maze->in[k], xy);
         if (!within(env->data->qpos, xy, pad_reach)) continue;
@@ -269,6 +306,10 @@ dc_status dc_env_step(dc_env *env, const double *action, double *obs, dc_outcome
 static void bare(void *ctx) {
     stepping *s = ctx;
     const mjModel *m = model_of(s->env);
+    if (has_arm(s->env)) { // whose controls are no actions: they stay
+        dc_arm_physics(s->env, s->repeat);
+        return;
+    }
     memcpy(s->env->data->ctrl, s->action, (size_t)m->nu * sizeof *s->action);
     for (int k = 0; k < s->repeat * SUBSTEPS; k++)
         mj_step(m, s->env->data);
@@ -282,14 +323,19 @@ dc_status dc_env_physics(dc_env *env, const double *action, int steps) {
 
 typedef struct placing {
     dc_env *env;
-    const double *qpos, *qvel; // (nq), (nv)
+    const double *qpos, *qvel, *buttons; // (nq), (nv), (buttons)
     const dc_maze_task *task;
+    const dc_manip_task *manip;
     double *goal; // (spec.goal)
 } placing;
 
 static void set(void *ctx) {
     placing *p = ctx;
     const mjModel *m = model_of(p->env);
+    if (has_arm(p->env)) {
+        dc_arm_set(p->env, p->qpos, p->qvel, p->buttons);
+        return;
+    }
     mj_resetData(m, p->env->data);
     memcpy(p->env->data->qpos, p->qpos, (size_t)m->nq * sizeof *p->qpos);
     memcpy(p->env->data->qvel, p->qvel, (size_t)m->nv * sizeof *p->qvel);
@@ -297,8 +343,8 @@ static void set(void *ctx) {
 }
 
 dc_status dc_env_set(dc_env *env, const double *qpos, const double *qvel, const double *buttons) {
-    (void)buttons;
-    return dc_mujoco_guard(set, &(placing){.env = env, .qpos = qpos, .qvel = qvel}, env->data);
+    placing p = {.env = env, .qpos = qpos, .qvel = qvel, .buttons = buttons};
+    return dc_mujoco_guard(set, &p, env->data);
 }
 
 static double draw_uniform(dc_env *env, double low, double high) {
@@ -379,6 +425,10 @@ static void reset(void *ctx) {
     placing *p = ctx;
     dc_env *env = p->env;
     double start[2], ball[2] = {0, 0};
+    if (p->manip) {
+        dc_arm_reset(env, p->manip, p->goal);
+        return;
+    }
     dc_env_near(env, p->task->start, start);
     if (spec_of(env)->family->ball) dc_env_near(env, p->task->ball, ball);
     if (spec_of(env)->task)
@@ -392,7 +442,9 @@ static void reset(void *ctx) {
 
 dc_status dc_env_reset(dc_env *env, int task, double *goal) {
     DC_CHECK(task >= 1 && task <= DC_TASKS);
-    return dc_env_begin(env, &spec_of(env)->tasks[task - 1], goal);
+    if (!has_arm(env)) return dc_env_begin(env, &spec_of(env)->tasks[task - 1], goal);
+    placing p = {.env = env, .manip = &spec_of(env)->manip[task - 1], .goal = goal};
+    return dc_mujoco_guard(reset, &p, env->data);
 }
 
 dc_status dc_env_begin(dc_env *env, const dc_maze_task *task, double *goal) {

@@ -1,0 +1,462 @@
+// Tables with a robot arm in motion: control, observation, buttons and locks, success and reset, as
+// OGBench does it and in the same order of draws.
+//
+// Kinematics are refreshed where the reference refreshes them and nowhere else. With cubes alone
+// nothing does so after the physics of a step, hence the gripper's place, in the observation and in
+// the next control, is the one at the start of the last physics step; with buttons it is fresh.
+//
+// Locks are a matter of damping, which the reference writes into its model. Models are shared here,
+// so there is one for each state of the two locks, and an environment uses the one it is in. Marks
+// of targets touch nothing and are not moved.
+#include "env/mujoco/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { JOINTS = 6, DRIVER = 6, FINGERS = 6, THINGS = 14, SUBSTEPS = 25, ACTIONS = 5 };
+static const double pi = 3.141592653589793, press = -0.02, cube_height = 0.02;
+static const double home[JOINTS] = {-1.5707963267948966, -1.5707963267948966, 1.5707963267948966,
+                                    -1.5707963267948966, -1.5707963267948966, 0};
+static const double down[4] = {0, 1, 0, 0};
+static const double workspace[2][3] = {{0.25, -0.35, 0.02}, {0.6, 0.35, 0.35}};
+static const double locked = 1e6, unlocked = 2.0;
+
+// ---- facts ----
+
+const dc_reach *dc_arm_reach(const dc_env_family *f) {
+    static const dc_reach cubes = {{{0.25, -0.35, 0.20}, {0.6, 0.35, 0.35}},
+                                   {{0.3, -0.3}, {0.55, 0.3}}};
+    static const dc_reach scene = {{{0.25, -0.2, 0.20}, {0.6, 0.2, 0.35}},
+                                   {{0.3, -0.07}, {0.45, 0.18}}};
+    static const dc_reach puzzle = {{{0.25, -0.2, 0.20}, {0.6, 0.2, 0.25}},
+                                    {{0.3, -0.3}, {0.55, 0.3}}};
+    return f->slides ? &scene : f->cubes ? &cubes : &puzzle;
+}
+
+static const dc_env_family *family_of(const dc_env *env) {
+    return env->world->spec.family;
+}
+
+const mjModel *dc_arm_model(const dc_env *env) {
+    if (!family_of(env)->slides) return env->world->model;
+    return env->world->locks[env->buttons[0] | env->buttons[1] << 1];
+}
+
+// Where things begin in qpos and qvel.
+static double *cube_at(const dc_env *env, int k) {
+    return env->data->qpos + THINGS + (ptrdiff_t)7 * k;
+}
+
+static double *slider_at(const dc_env *env, int k) { // buttons, then drawer and window
+    return cube_at(env, family_of(env)->cubes) + k;
+}
+
+static double slider_speed(const dc_env *env, int k) {
+    return env->data->qvel[THINGS + 6 * family_of(env)->cubes + k];
+}
+
+static double *drawer_at(const dc_env *env) {
+    return slider_at(env, family_of(env)->buttons);
+}
+
+static double clip(double x, double low, double high) { // NaN stays
+    return x < low ? low : x > high ? high : x;
+}
+
+static double draw(dc_env *env, double low, double high) {
+    return env->draws.uniform(env->draws.ctx, low, high);
+}
+
+// ---- worlds ----
+
+typedef struct preparing {
+    dc_world *world;
+    bool complete;
+} preparing;
+
+static dc_pose site_pose(const mjData *d, int site) {
+    return dc_pose_of(d->site_xpos + (ptrdiff_t)3 * site, d->site_xmat + (ptrdiff_t)9 * site);
+}
+
+// Models of a scene by the states of its two buttons: 0 locks.
+static bool make_locks(dc_world *w) {
+    int drawer = w->model->nv - 2;
+    for (int k = 0; k < DC_LOCKS; k++) {
+        w->locks[k] = mj_copyModel(NULL, w->model);
+        if (!w->locks[k]) return false;
+        for (int s = 0; s < 2; s++)
+            w->locks[k]->dof_damping[drawer + s] = k >> s & 1 ? unlocked : locked;
+    }
+    return true;
+}
+
+static void prepare(void *ctx) {
+    preparing *p = ctx;
+    dc_world *w = p->world;
+    int attach = mj_name2id(w->model, mjOBJ_SITE, "ur5e/attachment_site");
+    w->pinch = mj_name2id(w->model, mjOBJ_SITE, "ur5e/robotiq/pinch");
+    w->pad = mj_name2id(w->model, mjOBJ_BODY, "ur5e/robotiq/right_pad");
+    w->flange = mj_name2id(w->arm, mjOBJ_SITE, "attachment_site");
+    mjData *d = mj_makeData(w->model);
+    bool all = d && attach >= 0 && w->pinch >= 0 && w->pad >= 0 && w->flange >= 0;
+    if (all) {
+        mj_forward(w->model, d);
+        dc_pose pinch = site_pose(d, w->pinch), flange = site_pose(d, attach);
+        dc_pose back = dc_pose_inverse(&pinch);
+        w->pinch_to_flange = dc_pose_mul(&back, &flange);
+    }
+    mj_deleteData(d);
+    p->complete = all && (!w->spec.family->slides || make_locks(w));
+}
+
+dc_status dc_arm_prepare(dc_world *world) {
+    preparing p = {.world = world};
+    DC_TRY(dc_arm_compose_alone(&world->arm));
+    DC_TRY(dc_mujoco_guard(prepare, &p, NULL));
+    if (p.complete && world->arm->nq == JOINTS && world->arm->nv == JOINTS) return DC_OK;
+    return dc_fail(DC_BAD_INPUT, "tools/setup.sh build fetches the files of the version that fits",
+                   "the arm of %s lacks a part, or there is no memory", world->spec.name);
+}
+
+// ---- observing and judging ----
+
+static double opening_of(const dc_env *env) {
+    return clip(env->data->qpos[DRIVER] / 0.8, 0, 1);
+}
+
+static double *put_place(double *out, const double xyz[3]) {
+    static const double centre[3] = {0.425, 0, 0};
+    for (int k = 0; k < 3; k++)
+        *out++ = (xyz[k] - centre[k]) * 10;
+    return out;
+}
+
+static double *put_yaw(double *out, const double q[4]) {
+    double yaw = dc_yaw_of(q);
+    *out++ = cos(yaw);
+    *out++ = sin(yaw);
+    return out;
+}
+
+// joints | their speeds | place and yaw of the gripper | its opening | force on a finger
+static double *put_arm(const dc_env *env, double *out) {
+    const mjData *d = env->data;
+    const double *force = d->cfrc_ext + (ptrdiff_t)6 * env->world->pad;
+    double sum = 0;
+    memcpy(out, d->qpos, JOINTS * sizeof *out);
+    memcpy(out + JOINTS, d->qvel, JOINTS * sizeof *out);
+    dc_pose pinch = site_pose(d, env->world->pinch);
+    out = put_yaw(put_place(out + (ptrdiff_t)2 * JOINTS, pinch.p), pinch.q);
+    *out++ = opening_of(env) * 3;
+    for (int k = 0; k < FINGERS; k++)
+        sum += force[k] * force[k];
+    *out++ = clip(sqrt(sum) / 50, 0, 1);
+    return out;
+}
+
+void dc_arm_observe(const dc_env *env, double *obs) {
+    const dc_env_family *f = family_of(env);
+    obs = put_arm(env, obs);
+    for (int k = 0; k < f->cubes; k++) {
+        const double *cube = cube_at(env, k);
+        obs = put_place(obs, cube);
+        memcpy(obs, cube + 3, 4 * sizeof *obs);
+        obs = put_yaw(obs + 4, cube + 3);
+    }
+    for (int k = 0; k < f->buttons; k++) {
+        *obs++ = !env->buttons[k];
+        *obs++ = env->buttons[k];
+        *obs++ = *slider_at(env, k) * 120;
+        *obs++ = slider_speed(env, k);
+    }
+    for (int k = 0; k < f->slides; k++) {
+        *obs++ = drawer_at(env)[k] * (k == 0 ? 18 : 15);
+        *obs++ = slider_speed(env, f->buttons + k);
+    }
+}
+
+// The goal as a policy sees it: the observation, or the columns of it that count.
+static void put_goal(const dc_env *env, double *goal) {
+    double obs[DC_ARM_OBS_MAX];
+    const dc_env_family *f = family_of(env);
+    dc_arm_observe(env, obs);
+    if (!env->world->spec.oracle) {
+        memcpy(goal, obs, (size_t)f->obs * sizeof *goal);
+        return;
+    }
+    for (int p = 0; p < DC_PICKS_MAX; p++)
+        for (int t = 0; t < f->picks[p].times; t++)
+            for (int k = 0; k < f->picks[p].count; k++)
+                *goal++ = obs[f->picks[p].first + t * f->picks[p].step + k];
+}
+
+// How many of the task's conditions hold, of family->cubes + buttons + slides.
+static int count_holding(const dc_env *env) {
+    const dc_env_family *f = family_of(env);
+    const double *want = env->goal;
+    int holding = 0;
+    for (int k = 0; k < f->cubes; k++, want += 3) {
+        const double *is = cube_at(env, k);
+        double x = is[0] - want[0], y = is[1] - want[1], z = is[2] - want[2];
+        holding += sqrt(x * x + y * y + z * z) <= f->tolerance;
+    }
+    for (int k = 0; k < f->buttons; k++)
+        holding += env->buttons[k] == *want++;
+    for (int k = 0; k < f->slides; k++)
+        holding += fabs(drawer_at(env)[k] - *want++) <= f->tolerance;
+    return holding;
+}
+
+static int conditions(const dc_env_family *f) {
+    return f->cubes + f->buttons + f->slides;
+}
+
+dc_outcome dc_arm_judge(const dc_env *env) {
+    double reward = env->success ? 1 : 0;
+    if (env->world->spec.task) reward = count_holding(env) - conditions(family_of(env));
+    return (dc_outcome){env->success, reward};
+}
+
+// ---- control ----
+
+// An action in [-1, 1] as metres, radians and opening.
+static void scale_action(const dc_env *env, const double *action, double out[ACTIONS]) {
+    static const double range[ACTIONS] = {0.05, 0.05, 0.05, 0.3, 1.0};
+    for (int k = 0; k < ACTIONS; k++) {
+        double half =
+            env->float_actions ? (double)(0.5F * ((float)action[k] + 1.0F)) : 0.5 * (action[k] + 1);
+        out[k] = half * (range[k] - -range[k]) + -range[k];
+    }
+}
+
+// The orientation that looks down, turned about z.
+static void look_down(double yaw, double out[4]) {
+    double turn[4];
+    dc_quat_yaw(yaw, turn);
+    dc_quat_mul(turn, down, out);
+}
+
+// Joint angles that bring the gripper to a pose.
+static void reach(const dc_env *env, const dc_pose *pinch, const double *from, double *joints) {
+    dc_pose flange = dc_pose_mul(pinch, &env->world->pinch_to_flange);
+    dc_arm_solve(env->world, env->arm, &flange, from, joints);
+}
+
+static void control(dc_env *env, const double *action) {
+    static const double up[4] = {0, -1, -0.0, -0.0};
+    double a[ACTIONS], q[4], turn[4];
+    mjData *d = env->data;
+    scale_action(env, action, a);
+    dc_pose pinch = site_pose(d, env->world->pinch), to;
+    for (int k = 0; k < 3; k++)
+        to.p[k] = clip(pinch.p[k] + a[k], workspace[0][k], workspace[1][k]);
+    dc_quat_yaw(a[3], q);
+    dc_quat_yaw(dc_yaw_of(pinch.q), turn);
+    dc_quat_mul(q, turn, q);
+    dc_quat_mul(q, up, q);
+    look_down(clip(dc_yaw_of(q), -pi, pi), to.q);
+    double opening = clip(opening_of(env) + a[4], 0, 1);
+    reach(env, &to, d->qpos, d->ctrl);
+    d->ctrl[JOINTS] = 255 * opening;
+}
+
+// ---- what happens around the physics ----
+
+static void set_cube(dc_env *env, int k, const double xyz[3], const double q[4]) {
+    memcpy(cube_at(env, k), xyz, 3 * sizeof *xyz);
+    memcpy(cube_at(env, k) + 3, q, 4 * sizeof *q);
+}
+
+// A cube somewhere on the table.
+static void throw_cube(dc_env *env, int k) {
+    const dc_reach *r = dc_arm_reach(family_of(env));
+    double xyz[3] = {0, 0, cube_height}, q[4];
+    for (int c = 0; c < 2; c++)
+        xyz[c] = draw(env, r->things[0][c], r->things[1][c]);
+    dc_quat_yaw(draw(env, 0, 2 * pi), q);
+    set_cube(env, k, xyz, q);
+}
+
+// A cube that was squeezed out of a scene comes back.
+static void rescue(dc_env *env) {
+    bool lost = false;
+    for (int k = 0; k < 3; k++) {
+        double x = cube_at(env, 0)[k];
+        lost = lost || x <= workspace[0][k] - 0.2 || x >= workspace[1][k] + 0.2;
+    }
+    if (!lost) return;
+    throw_cube(env, 0);
+    memset(env->data->qvel + THINGS, 0, 6 * sizeof *env->data->qvel);
+    mj_forward(dc_arm_model(env), env->data);
+}
+
+static void toggle(dc_env *env, int button) {
+    const dc_env_family *f = family_of(env);
+    static const int around[5][2] = {{0, 0}, {1, 0}, {-1, 0}, {0, 1}, {0, -1}};
+    if (!f->cols) {
+        env->buttons[button] ^= 1;
+        return;
+    }
+    for (int k = 0; k < 5; k++) {
+        int row = button / f->cols + around[k][0], col = button % f->cols + around[k][1];
+        if (row >= 0 && col >= 0 && row < f->buttons / f->cols && col < f->cols)
+            env->buttons[row * f->cols + col] ^= 1;
+    }
+}
+
+static void remember(const dc_env *env, double before[DC_BUTTONS_MAX]) {
+    for (int k = 0; k < family_of(env)->buttons; k++)
+        before[k] = *slider_at(env, k);
+}
+
+// Buttons that went down toggle, locks follow, and success is told.
+static void settle(dc_env *env, const double before[DC_BUTTONS_MAX]) {
+    const dc_env_family *f = family_of(env);
+    if (f->slides) rescue(env);
+    for (int k = 0; k < f->buttons; k++)
+        if (before[k] > press && *slider_at(env, k) <= press) toggle(env, k);
+    if (f->buttons) mj_forward(dc_arm_model(env), env->data);
+    env->success = count_holding(env) == conditions(f);
+}
+
+void dc_arm_physics(dc_env *env, int steps) {
+    for (int s = 0; s < steps * SUBSTEPS; s++)
+        mj_step(dc_arm_model(env), env->data);
+}
+
+void dc_arm_step(dc_env *env, const double *action) {
+    double before[DC_BUTTONS_MAX];
+    control(env, action);
+    remember(env, before);
+    dc_arm_physics(env, 1);
+    mj_rnePostConstraint(dc_arm_model(env), env->data); // forces on the fingers
+    settle(env, before);
+}
+
+// ---- resets ----
+
+static void set_buttons(dc_env *env, const char *states) {
+    if (!states) return;
+    for (int k = 0; k < family_of(env)->buttons; k++)
+        env->buttons[k] = states[k] == '1';
+    mj_forward(dc_arm_model(env), env->data);
+}
+
+// The gripper somewhere above the table.
+static void place_arm(dc_env *env) {
+    const dc_reach *r = dc_arm_reach(family_of(env));
+    dc_pose pinch;
+    for (int k = 0; k < 3; k++)
+        pinch.p[k] = draw(env, r->arm[0][k], r->arm[1][k]);
+    look_down(draw(env, -pi, pi), pinch.q);
+    reach(env, &pinch, home, env->data->qpos);
+    mj_forward(dc_arm_model(env), env->data);
+}
+
+// Which of the task's cubes each cube stands for.
+static void draw_order(dc_env *env, int order[DC_CUBES_MAX]) {
+    int n = family_of(env)->cubes, left[DC_CUBES_MAX];
+    for (int k = 0; k < n; k++)
+        left[k] = k;
+    for (int k = 0; k < n; k++) {
+        int pick =
+            n - k > 1 && !env->world->spec.task ? env->draws.below(env->draws.ctx, n - k) : 0;
+        order[k] = left[pick];
+        memmove(left + pick, left + pick + 1, (size_t)(n - k - pick - 1) * sizeof *left);
+    }
+}
+
+static void set_target(dc_env *env, const dc_things *want, const int order[DC_CUBES_MAX]) {
+    const dc_env_family *f = family_of(env);
+    double *target = env->goal;
+    for (int k = 0; k < f->cubes; k++, target += 3)
+        memcpy(target, want->cubes[order[k]], 3 * sizeof *target);
+    for (int k = 0; k < f->buttons; k++)
+        *target++ = want->buttons[k] == '1';
+    if (!f->slides) return;
+    target[0] = want->drawer;
+    target[1] = want->window;
+}
+
+// The goal's observation has the posture of an arm that has moved at random for a while.
+static void show_goal(dc_env *env, const dc_things *want, const int order[DC_CUBES_MAX],
+                      double *goal) {
+    static const double level[4] = {1, 0, 0, 0};
+    const dc_env_family *f = family_of(env);
+    bool floats = env->float_actions;
+    double action[ACTIONS];
+    place_arm(env);
+    for (int k = 0; k < f->cubes; k++)
+        set_cube(env, k, want->cubes[order[k]], level);
+    set_buttons(env, want->buttons);
+    if (f->slides) {
+        drawer_at(env)[0] = want->drawer;
+        drawer_at(env)[1] = want->window;
+    }
+    mj_forward(dc_arm_model(env), env->data);
+    env->float_actions = true; // random actions are float32, whatever the policy's are
+    for (int s = 0; s < f->settle; s++) {
+        for (int k = 0; k < ACTIONS; k++)
+            action[k] = (double)(float)draw(env, -1, 1);
+        if (!f->cubes) action[ACTIONS - 1] = 1; // closed, as it presses buttons
+        dc_arm_step(env, action);
+    }
+    env->float_actions = floats;
+    if (goal) put_goal(env, goal);
+}
+
+static void place_things(dc_env *env, const dc_things *start, const int order[DC_CUBES_MAX]) {
+    const dc_env_family *f = family_of(env);
+    for (int k = 0; k < f->cubes; k++) {
+        double xyz[3], q[4];
+        memcpy(xyz, start->cubes[order[k]], sizeof xyz);
+        for (int c = 0; c < 2; c++)
+            xyz[c] += draw(env, -0.01, 0.01);
+        dc_quat_yaw(draw(env, 0, 2 * pi), q);
+        set_cube(env, k, xyz, q);
+    }
+    set_buttons(env, start->buttons);
+    if (!f->slides) return;
+    drawer_at(env)[0] = clip(start->drawer + draw(env, -0.01, 0.01), -0.16, 0);
+    drawer_at(env)[1] = clip(start->window + draw(env, -0.01, 0.01), 0, 0.2);
+}
+
+// Of the first phase only joints are taken back: time, controls, the solver's start and the force on
+// the fingers are those of its last step, as in the reference.
+void dc_arm_reset(dc_env *env, const dc_manip_task *task, double *goal) {
+    int order[DC_CUBES_MAX];
+    double before[DC_BUTTONS_MAX];
+    mjData *d = env->data;
+    memset(env->buttons, 0, sizeof env->buttons);
+    const mjModel *m = dc_arm_model(env);
+    mj_resetData(m, d);
+    mj_forward(m, d);
+    memcpy(d->qpos, home, sizeof home);
+    mj_kinematics(m, d);
+    draw_order(env, order);
+    double rest[DC_ARM_OBS_MAX];
+    memcpy(rest, d->qpos, (size_t)m->nq * sizeof *rest);
+    set_target(env, &task->goal, order);
+    show_goal(env, &task->goal, order, goal);
+    memcpy(d->qpos, rest, (size_t)m->nq * sizeof *rest);
+    memset(d->qvel, 0, (size_t)m->nv * sizeof *d->qvel);
+    place_arm(env);
+    place_things(env, &task->start, order);
+    remember(env, before);
+    mj_forward(dc_arm_model(env), d);
+    settle(env, before);
+    env->success = false;
+    mj_forward(dc_arm_model(env), d);
+}
+
+void dc_arm_set(dc_env *env, const double *qpos, const double *qvel, const double *buttons) {
+    const mjModel *m = env->world->model;
+    for (int k = 0; k < DC_BUTTONS_MAX; k++)
+        env->buttons[k] = buttons && k < family_of(env)->buttons && buttons[k] != 0;
+    mj_resetData(m, env->data);
+    memcpy(env->data->qpos, qpos, (size_t)m->nq * sizeof *qpos);
+    memcpy(env->data->qvel, qvel, (size_t)m->nv * sizeof *qvel);
+    mj_forward(dc_arm_model(env), env->data);
+    env->success = false;
+}
