@@ -12,7 +12,7 @@
 #include "base/pool.h"
 #include "env/sim.h"
 
-enum { EPISODES = 6, STEPS = 30, ACT_MAX = 21, OBS_MAX = 69 };
+enum { EPISODES = 6, STEPS = 30, ACT_MAX = 21, OBS_MAX = 128 };
 
 static dc_world *open_world(const char *name) {
     dc_env_spec spec;
@@ -64,8 +64,9 @@ static void run(work *w, const dc_world *world, int threads) {
 
 static void test_threads_agree(void **state) {
     (void)state;
-    static const char *const names[] = {"pointmaze-teleport", "antmaze-medium",
-                                        "humanoidmaze-large", "antsoccer-arena"};
+    static const char *const names[] = {
+        "pointmaze-teleport", "antmaze-medium", "humanoidmaze-large", "antsoccer-arena",
+        "cube-double",        "scene",          "puzzle-3x3"};
     static work alone, together;
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
         dc_world *world = open_world(names[n]);
