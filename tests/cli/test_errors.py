@@ -16,6 +16,7 @@ from drive import DCRL, Scratch, bad, call, checkpoints, digests, good, run_test
 LOCK = ["train", "--env", "lock-16", "--hidden", "8,8", "--batch", 8, "--steps", 20, "--threads", 1]
 TRAIN = [*LOCK, "--out", "new"]
 LONG = "a" * 300
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a machine without a GPU, whatever this one has
 
 # (exit status, texts of the line, words). Paths are relative to a folder that set_up fills.
 CALLS = [
@@ -57,8 +58,8 @@ CALLS = [
     (2, ["(gpu)", "cpu, cuda"], [*TRAIN, "--device", "gpu"]),
     (2, "--agent", [*TRAIN, "--set", "agent=trl"]),
     (2, "there is nothing to train on", ["train", "--out", "new"]),
-    (1, ["no CUDA backend", "--device cpu"], [*TRAIN, "--device", "cuda"]),
-    (1, ["no CUDA backend", "--device cpu"], ["lock", "--horizon", 16, "--steps", 5, "--device", "cuda"]),
+    (1, ["no ", "--device cpu"], [*TRAIN, "--device", "cuda"]),
+    (1, ["no ", "--device cpu"], ["lock", "--horizon", 16, "--steps", 5, "--device", "cuda"]),
     # Values.
     *[(2, ["steps", f"({v})", "between 1 and 1e12"], [*TRAIN, "--steps", v])
       for v in ["0", "-1", "nan", "1e400", "1.5", "", "abc", "99999999999999999999", " 5", "0x10"]],
