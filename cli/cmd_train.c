@@ -24,7 +24,7 @@ static const char usage[] =
     "each\n"
     "overriding the one before, from the preset, --config, flags and --set.\n"
     "\n"
-    "With --eval-every N, the tasks of a maze are played every N steps and at the end, into "
+    "With --eval-every N, the environment's tasks are played every N steps and at the end, into "
     "RUN/eval.csv.\n"
     "\n"
     "example: dcrl train pointmaze-large --data pointmaze.npz --out runs/pointmaze\n"

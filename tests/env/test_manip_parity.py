@@ -7,7 +7,7 @@ the random numbers that the Python package drew. A table of the largest errors s
 The gripper's contacts are chaotic: a change of 1e-15 can become one of 1e-4 within a step, and LAPACK's rounding inside of
 the reference's inverse kinematics is such a change. So that every step can be compared, that solver, and the yaw and sines
 of its quaternions, are exchanged in the reference for ones that round as ours do (`Plain`); states are then equal to the
-bit. One test leaves the reference as it is, and asks that nearly all steps agree.
+bit. One test leaves the reference as it is, and asks that most steps agree: of 100 from such runs, 6 to 25 were seen not to.
 """
 
 import json
@@ -173,17 +173,20 @@ def target_of(env):
     return np.concatenate(parts)
 
 
-def near(env, rng):
-    """A target that the state nearly or wholly meets."""
+def near(env, rng, met):
+    """A target that the state meets, or misses by one thing."""
     cubes, count, slides = counts(env)
-    places = [env.data.qpos[14 + 7 * k : 17 + 7 * k] for k in range(cubes)]
-    parts = [p + rng.uniform(-1, 1, 3) * rng.choice([0.005, 0.04]) for p in places]
-    states = buttons_of(env)
-    if count and rng.random() < 0.3:
-        states[rng.integers(count)] = rng.integers(2)
-    parts += [states] if count else []
-    parts += [env.data.qpos[-2:] + rng.uniform(-1, 1, 2) * 0.03] if slides else []
-    return np.concatenate(parts)
+    places = np.array([env.data.qpos[14 + 7 * k : 17 + 7 * k] for k in range(cubes)]).reshape(cubes, 3)
+    places += rng.uniform(-0.01, 0.01, places.shape)
+    states, positions = buttons_of(env), env.data.qpos[-2:] + rng.uniform(-0.02, 0.02, 2)
+    miss = -1 if met else rng.integers(cubes + count + slides)
+    if 0 <= miss < cubes:
+        places[miss, rng.integers(3)] += rng.choice([-0.06, 0.06])
+    elif cubes <= miss < cubes + count:
+        states[miss - cubes] = 1 - states[miss - cubes]
+    elif miss >= 0:
+        positions[miss - cubes - count] += 0.07
+    return np.concatenate([places.ravel(), states, positions[:slides]])
 
 
 def things(env):
@@ -285,12 +288,13 @@ def test_models():
 
 
 def test_free_runs():
+    both = {"scene", *random.sample(NAMES, 4)}
     with Scratch("free") as scratch:
         for name in NAMES:
             env, rng, played, begun = make(name), generator(), [], []
-            for way in (lead, stroll):
+            for way in (lead, stroll) if name in both else (lead,):
                 env.reset(options=dict(task_id=int(rng.integers(1, 6))))
-                begun.append((*state_of(env), near(env, rng)))
+                begun.append((*state_of(env), near(env, rng, True)))
                 inject(env, *begun[-1])
                 played.append(run_on(env, way(env, rng), STEPS))
             theirs = [np.array(c) for c in zip(*[p[0] for p in played])]
@@ -306,11 +310,11 @@ def check_steps(scratch, name, form, count, steps, dtype=np.float64):
     """From states of the free runs, in any form."""
     env, rng, played, begun = make(name, form), generator(), [], []
     env.reset(options=dict(task_id=1))
-    for _ in range(count):
-        run, row = rng.integers(2), rng.integers(STEPS)
+    for k in range(count):
+        run, row = rng.integers(len(runs[name][0])), rng.integers(STEPS)
         state = [runs[name][c][run, row] for c in range(3)]
         inject(env, *state, target_of(env))
-        begun.append((*state, near(env, rng)))
+        begun.append((*state, near(env, rng, k % 2 == 0)))
         inject(env, *begun[-1])
         actions = rng.uniform(-1.2, 1.2, (steps, 5)).astype(dtype)
         played.append(run_on(env, actions, steps))
@@ -325,12 +329,12 @@ def test_injected_states():
     with Scratch("one") as scratch:
         for name in NAMES:
             success = check_steps(scratch, name, "", 20, 1)
-            assert 0 < success.sum() < success.size or "oct" in name, (name, success.sum())
+            assert 0 < success.sum() < success.size, (name, success.sum())
         check_steps(scratch, random.choice(NAMES), "", 10, 5, np.float32)
 
 
 def test_own_rounding():
-    """Against the reference as it is: the chaos of a few steps aside, the same."""
+    """Against the reference as it is: the chaos of some steps aside, the same."""
     plain.__exit__()
     errors = []
     with Scratch("own") as scratch:
@@ -345,7 +349,7 @@ def test_own_rounding():
             errors += [error(ours["qpos"][k], p[0][0]) for k, p in enumerate(played)]
     plain.__enter__()
     print(f"  median {statistics.median(errors):.1e}, largest {max(errors):.1e}, above 1e-9: {sum(e > 1e-9 for e in errors)} of {len(errors)}")
-    assert statistics.median(errors) < 1e-12 and sum(e > 1e-9 for e in errors) < 0.2 * len(errors), sorted(errors)
+    assert statistics.median(errors) < 1e-12 and sum(e > 1e-9 for e in errors) < 0.4 * len(errors), sorted(errors)
 
 
 def test_single_task():
@@ -362,7 +366,7 @@ def test_locks():
         qpos, qvel, _ = state_of(env)
         qpos[-2:], qvel[-2:] = (-0.08, 0.1), (0.3, 0.3)
         states = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], float)
-        begun = [(qpos, qvel, s, near(env, rng)) for s in states]
+        begun = [(qpos, qvel, s, near(env, rng, True)) for s in states]
         played = []
         for b in begun:
             inject(env, *b)
@@ -408,8 +412,9 @@ def test_oracle_goals():
         for name in ["cube-single", "scene", random.choice(NAMES[6:])]:
             env, theirs = make(name, "oraclerep"), runs[name]
             env.reset(options=dict(task_id=1))
-            rows = theirs[0].shape[1] * 2
-            data = dict(observations=theirs[3], actions=np.zeros((2, STEPS + 1, 5)), terminals=np.arange(STEPS + 1) == np.full((2, 1), STEPS))
+            count = len(theirs[0])
+            rows, ends = count * (STEPS + 1), np.arange(STEPS + 1) == np.full((count, 1), STEPS)
+            data = dict(observations=theirs[3], actions=np.zeros((count, STEPS + 1, 5)), terminals=ends)
             np.savez(scratch.at("data.npz"), **{k: v.reshape(rows, *v.shape[2:]).astype("f4" if k != "terminals" else bool) for k, v in data.items()})
             full, out = f"{name}-play-oraclerep-v0", scratch.at(f"run-{name}")
             small = ["--hidden", "16,16", "--batch", 16, "--steps", 4, "--threads", 2]

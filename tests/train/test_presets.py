@@ -21,7 +21,17 @@ TABLE = {  # alpha, td's, mc's, lambda, gamma
     "antsoccer-arena": (0.3, 0.3, 0.3, 0.5, 0.99),
     "humanoidmaze-medium": (0.1, 0.1, 0.1, 0, 0.995),
     "humanoidmaze-large": (0.1, 0.1, 0.1, 0.1, 0.995),
+    "cube-single": (1, 1, 1, 0.7, 0.99),
+    "cube-double": (2, 10, 2, 1, 0.99),
+    "scene": (1, 1, 1, 1, 0.99),
+    "puzzle-3x3": (2, 2, 2, 0.5, 0.99),
+    "puzzle-4x4": (1, 2, 1, 2, 0.99),
 }
+ARM = {  # observation, goal
+    "cube-single": (28, 3), "cube-double": (37, 6), "cube-quadruple": (55, 12), "cube-octuple": (91, 24), "scene": (40, 7),
+    "puzzle-3x3": (55, 9), "puzzle-4x4": (83, 16), "puzzle-4x5": (99, 20), "puzzle-4x6": (115, 24),
+}  # fmt: skip
+LONG = {"puzzle-4x5": (100, 32), "puzzle-4x6": (100, 32), "cube-quadruple": (25, 4), "cube-octuple": (25, 4)}  # n, samples
 GIANT = {"td": 0.3, "mc": 0.3, "td-n": 0.1, "trl": 0.1, "trl-n": 0.1}  # the others: rejection sampling
 
 
@@ -32,13 +42,16 @@ def write_data(path, obs, act):
 
 def config_of(scratch, preset, agent, *more):
     path, family = scratch.at("data.npz"), preset.split("-")[0]
-    write_data(path, *SIZES[family])
+    write_data(path, *(SIZES[family] if family in SIZES else (ARM[preset][0], 5)))
     run = scratch.at(f"{preset}-{agent}")
     good("train", preset, "--agent", agent, "--data", path, "--steps", 1, *more, "--out", run)
     with open(os.path.join(run, "config.json")) as file:
         config = json.load(file)
-    assert config["agent"] == agent and config["env"] == f"{preset}-navigate-oraclerep-v0", config
-    assert config["rep"] == [15 if family == "antsoccer" else 0, 2]
+    assert config["agent"] == agent and config["env"] == f"{preset}-{'play' if preset in ARM else 'navigate'}-oraclerep-v0", config
+    if preset in ARM:
+        assert sum(n * times for n, times in zip(config["rep"][1::4], config["rep"][3::4])) == ARM[preset][1], config
+    else:
+        assert config["rep"] == [15 if family == "antsoccer" else 0, 2]
     assert all(config.get(k, 0.7) == 0.7 for k in ("kappa", "kappa_prop")) and config["actor_law"] == "uniform" and config["actor_random"] == 0
     return config
 
@@ -62,6 +75,15 @@ def test_giant():
                 assert config["policy"] == "ddpgbc" and config["alpha"] == GIANT[agent], config
             else:
                 assert config["policy"] == "rejection" and config["samples"] == 32, config
+
+
+def test_long():
+    with Scratch("presets") as scratch:
+        for preset, (n, samples) in LONG.items():
+            for agent in AGENTS:
+                config = config_of(scratch, preset, agent, "--hidden", "8,8", "--batch", 4)
+                assert config["gamma"] == 0.999 and config.get("n", n) == n, config
+                assert config["policy"] == "rejection" and config["samples"] == samples, config
 
 
 def test_sizes():
