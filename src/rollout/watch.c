@@ -41,7 +41,8 @@ static dc_status check(const dc_run *run, const dc_dataset *data, dc_env_spec *s
     dc_agent_options agent;
     DC_TRY(dc_run_agent_options(run, &agent));
     if (!dc_env_has_tasks(o->env))
-        return dc_fail(DC_USAGE, "give --env of a maze or of an arm's tasks, or leave eval_every out",
+        return dc_fail(DC_USAGE,
+                       "give --env of a maze or of an arm's tasks, or leave eval_every out",
                        "there are no tasks to evaluate in the environment '%s'", o->env);
     DC_TRY(dc_env_find(spec, o->env));
     if (!has_policy(run, &agent))

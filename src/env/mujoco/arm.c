@@ -425,7 +425,7 @@ static void place_things(dc_env *env, const dc_things *start, const int order[DC
 // Of the first phase only joints are taken back: time, controls, the solver's start and the force on
 // the fingers are those of its last step, as in the reference.
 void dc_arm_reset(dc_env *env, const dc_manip_task *task, double *goal) {
-    int order[DC_CUBES_MAX];
+    int order[DC_CUBES_MAX] = {0};
     double before[DC_BUTTONS_MAX];
     mjData *d = env->data;
     memset(env->buttons, 0, sizeof env->buttons);

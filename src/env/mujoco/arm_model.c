@@ -208,6 +208,7 @@ static bool spread(assembly *a) {
     double half = 0.05;
     int count = f->cubes ? f->cubes : f->buttons, cols = f->cols ? f->cols : count;
     for (int k = 0; k < count && !f->slides; k++) {
+        int row = k / cols, rows = count / cols;
         double y = -half * (cols - 1) + 2 * half * (k % cols);
         char names[2][32] = {""};
         snprintf(names[0], sizeof names[0], f->cubes ? "object_%d" : "buttonbox_%d", k);
@@ -221,7 +222,7 @@ static bool spread(assembly *a) {
         if (f->cubes)
             two->pos[1] = y;
         else
-            one->pos[0] = 0.425 - half * (count / cols - 1) + 2 * half * (k / cols);
+            one->pos[0] = 0.425 - half * (rows - 1) + 2 * half * row;
     }
     return true;
 }
