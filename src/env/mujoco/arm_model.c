@@ -9,7 +9,7 @@
 // first joints. A part's options are not taken along when it is attached, so the arena states them.
 //
 // Two kinds come out of it: the whole model, with everything that can be seen, and the one that is
-// simulated, without. The latter is a fifth of the size and compiles in a tenth of the time; masses
+// simulated, without. The latter is smaller and compiles in a fraction of the time; masses
 // that follow from visible meshes stay, because MuJoCo computes them before it discards those.
 #include "env/mujoco/model.h"
 
