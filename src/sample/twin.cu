@@ -331,7 +331,3 @@ extern "C" dc_status dc_twin_get(dc_twin *t, dc_sampler *sampler, uint64_t step)
     free(words);
     return status;
 }
-
-extern "C" dc_status dc_twin_stream(dc_twin *t, dc_stream stream, int64_t *out) {
-    return dc_cuda_get(t->cuda, out, t->job.stream[stream], (size_t)t->job.batch * sizeof(int64_t));
-}

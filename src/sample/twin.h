@@ -24,8 +24,6 @@ dc_status dc_twin_next(dc_twin *twin);
 // Slots from and to the host's sampler, for checkpoints.
 dc_status dc_twin_put(dc_twin *twin, const dc_sampler *sampler);
 dc_status dc_twin_get(dc_twin *twin, dc_sampler *sampler, uint64_t step);
-// Host copy of a stream (tests); all zero if the spec does not fill it.
-dc_status dc_twin_stream(dc_twin *twin, dc_stream stream, int64_t *out);
 
 #ifdef __cplusplus
 }

@@ -433,8 +433,7 @@ static dc_status gpu_steps(dc_run *run, const clock_state *clock) {
 
 static dc_status finish(dc_run *run) {
     char path[DC_PATH_MAX];
-    if (run->gpu) DC_TRY(dc_gpu_fetch(run->gpu));
-    if (!run->folder) return DC_OK;
+    if (!run->folder) return run->gpu ? dc_gpu_fetch(run->gpu) : DC_OK;
     DC_TRY(dc_run_save(run));
     DC_TRY(dc_folder_path(path, run->folder, "DONE"));
     return dc_file_exists(path) ? DC_OK : dc_file_write(path, "done\n", 5);

@@ -23,7 +23,7 @@ How it is measured:
               gradient must equal JAX's there, and Adam and EMA in float64, fed with C's own gradients, must land
               on C's weights. There nothing is amplified and nothing is left out.
 
-All must be at most 1e-5. A draw that is not (about one run in six has one, mostly of a single row, by a tenth) is told, and
+All must be at most 1e-5. A draw that is not (seen twice, once looked at: a single row, 1.1e-5) is told, and
 two more draws of that case must both be: what is wrong in the program is wrong on any rows. DCRL_TOL=0 prints every
 residual and fails nothing.
 """

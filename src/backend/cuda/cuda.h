@@ -28,8 +28,7 @@ dc_status dc_cuda_put(dc_cuda *cuda, void *device, const void *host, size_t byte
 dc_status dc_cuda_get(dc_cuda *cuda, void *host, const void *device, size_t bytes);
 // Wait for all that was started; reports what went wrong on the way.
 dc_status dc_cuda_wait(dc_cuda *cuda);
-size_t dc_cuda_taken(const dc_cuda *cuda); // bytes
-#ifdef __CUDACC__                          // for kernels of other stages
+#ifdef __CUDACC__ // for kernels of other stages
 cudaStream_t dc_cuda_stream(const dc_cuda *cuda);
 dc_status dc_cuda_started(const char *what); // did the last launch work?
 #endif

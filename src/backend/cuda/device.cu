@@ -74,10 +74,6 @@ extern "C" const char *dc_cuda_name(const dc_cuda *cuda) {
     return cuda->name;
 }
 
-extern "C" size_t dc_cuda_taken(const dc_cuda *cuda) {
-    return cuda->taken;
-}
-
 extern "C" dc_status dc_cuda_take(dc_cuda *cuda, size_t bytes, const char *what, const char *remedy,
                                   void **p) {
     *p = NULL;
@@ -93,7 +89,6 @@ extern "C" dc_status dc_cuda_take(dc_cuda *cuda, size_t bytes, const char *what,
     }
     CU(error);
     cuda->memory.push_back(*p);
-    cuda->taken += size;
     CU(cudaMemsetAsync(*p, 0, size, cuda->stream));
     return DC_OK;
 }

@@ -64,13 +64,6 @@ __device__ static inline void store(T *p, int cols, int lane, const float v[PER]
     }
 }
 
-__device__ static inline float warp_sum(float v) {
-#pragma unroll
-    for (int d = 16; d; d >>= 1)
-        v += __shfl_xor_sync(~0u, v, d);
-    return v;
-}
-
 // sigmoid(2u) of the tanh form of GELU; with bf16 around it the fast exponential is exact enough.
 template <typename T> __device__ static inline float gate(float x) {
     float u2 = 1.5957691216057308f * x * (1 + 0.044715f * x * x);

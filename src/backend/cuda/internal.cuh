@@ -20,7 +20,7 @@ struct dc_cuda {
     cublasLtHandle_t lt;
     cudaStream_t lanes[LANES];
     void *workspace, *workspaces[LANES]; // of matrix products
-    size_t workspace_bytes, taken;
+    size_t workspace_bytes;
     std::vector<void *> memory;
     char name[256];
     bool clusters; // blocks can form teams
@@ -46,6 +46,39 @@ static inline tensor rows_of(tensor t, int lo, int hi) {
 
 __host__ __device__ static inline int div_up(int64_t a, int64_t b) {
     return (int)((a + b - 1) / b);
+}
+
+// ---- what kernels share ----
+
+__device__ static inline float cell(const tensor &t, int64_t i) { // number i of its memory
+    return t.half ? __bfloat162float(((const bf16 *)t.p)[i]) : ((const float *)t.p)[i];
+}
+
+__device__ static inline void set_cell(const tensor &t, int64_t i, float v) {
+    if (t.half)
+        ((bf16 *)t.p)[i] = __float2bfloat16(v);
+    else
+        ((float *)t.p)[i] = v;
+}
+
+template <typename T> __device__ static inline T warp_sum(T v) {
+#pragma unroll
+    for (int d = 16; d; d >>= 1)
+        v += __shfl_xor_sync(~0u, v, d);
+    return v;
+}
+
+// Sum over a block, in a fixed order, the same for all its threads.
+__device__ static inline double block_sum(double v) {
+    __shared__ double warps[32];
+    v = warp_sum(v);
+    __syncthreads();
+    if ((threadIdx.x & 31) == 0) warps[threadIdx.x / 32] = v;
+    __syncthreads();
+    double sum = 0;
+    for (int w = 0; w < (int)blockDim.x / 32; w++)
+        sum += warps[w];
+    return sum;
 }
 
 // A column of sums over blocks of rows that still have to be added up: out[k] (+)= sum over parts of part[k].

@@ -164,23 +164,6 @@ dc_status dc_gemm_cuda(dc_cuda *cuda, dc_precision precision, tensor a, bool a_t
 
 // ---- layers of few outputs ----
 
-__device__ static inline float read(const void *p, bool half, int64_t i) {
-    return half ? __bfloat162float(((const bf16 *)p)[i]) : ((const float *)p)[i];
-}
-
-__device__ static inline void write(void *p, bool half, int64_t i, float v) {
-    if (half)
-        ((bf16 *)p)[i] = __float2bfloat16(v);
-    else
-        ((float *)p)[i] = v;
-}
-
-__device__ static inline float warp_sum(float v) {
-    for (int d = 16; d; d >>= 1)
-        v += __shfl_xor_sync(~0u, v, d);
-    return v;
-}
-
 // A warp a row.
 __global__ static void head_fwd(tensor x, tensor w, tensor bias, tensor y) {
     int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x & 31,
@@ -192,7 +175,7 @@ __global__ static void head_fwd(tensor x, tensor w, tensor bias, tensor y) {
     for (int o = 0; o < y.cols; o++) {
         float sum = 0;
         for (int c = lane; c < x.cols; c += 32)
-            sum += read(x.p, x.half, at + c) * weights[(int64_t)c * y.cols + o];
+            sum += cell(x, at + c) * weights[(int64_t)c * y.cols + o];
         sum = warp_sum(sum);
         if (lane == 0) ((float *)y.p)[e * y.step + (int64_t)row * y.ld + o] = sum + b[o];
     }
@@ -214,7 +197,7 @@ __global__ static void head_dx(tensor dy, tensor w, tensor dx, bool add) {
         for (int o = 0; o < dy.cols; o++)
             sum += g[o] * weights[o];
         int64_t at = e * dx.step + (int64_t)row * dx.ld + c;
-        write(dx.p, dx.half, at, sum + (add ? read(dx.p, dx.half, at) : 0));
+        set_cell(dx, at, sum + (add ? cell(dx, at) : 0));
     }
 }
 
@@ -252,12 +235,11 @@ __device__ static void outer_sums(tensor wide, tensor thin, int e, int c, int fr
         float sum[N] = {0};
 #pragma unroll 4
         for (int row = from; row < to; row++) {
-            float v = read(wide.p, wide.half, e * wide.step + (int64_t)row * wide.ld + c);
+            float v = cell(wide, e * wide.step + (int64_t)row * wide.ld + c);
 #pragma unroll
             for (int k = 0; k < N; k++)
                 if (k0 + k < thin.cols)
-                    sum[k] += v * read(thin.p, thin.half,
-                                       e * thin.step + (int64_t)row * thin.ld + k0 + k);
+                    sum[k] += v * cell(thin, e * thin.step + (int64_t)row * thin.ld + k0 + k);
         }
 #pragma unroll
         for (int k = 0; k < N; k++)

@@ -34,17 +34,10 @@ bool dc_is_reduction(dc_op op) {
 
 // Sum over the team, the same for all its threads.
 __device__ static double team_sum(double v) {
-    __shared__ double warps[THREADS / 32], total;
-    for (int d = 16; d; d >>= 1)
-        v += __shfl_xor_sync(~0u, v, d);
-    __syncthreads();
-    if ((threadIdx.x & 31) == 0) warps[threadIdx.x / 32] = v;
-    __syncthreads();
-    double sum = 0;
-    for (int w = 0; w < (int)blockDim.x / 32; w++)
-        sum += warps[w];
+    double sum = block_sum(v);
 #if __CUDA_ARCH__ >= 900
     if (gridDim.y > 1) {
+        __shared__ double total;
         cooperative_groups::cluster_group team = cooperative_groups::this_cluster();
         if (threadIdx.x == 0) total = sum;
         team.sync();
@@ -339,12 +332,8 @@ __global__ static void splice_fwd(tensor x, tensor y, tensor out, int column) {
     if (mine)
         v = ((const float *)y.p)[(int64_t)row * y.ld + c - column];
     else if (c < out.cols)
-        v = x.half ? __bfloat162float(((const bf16 *)x.p)[(int64_t)row * x.ld + c])
-                   : ((const float *)x.p)[(int64_t)row * x.ld + c];
-    if (out.half)
-        ((bf16 *)out.p)[i] = __float2bfloat16(v);
-    else
-        ((float *)out.p)[i] = v;
+        v = cell(x, (int64_t)row * x.ld + c);
+    set_cell(out, i, v);
 }
 
 dc_status dc_splice_fwd(dc_cuda *cuda, tensor x, tensor y, tensor out, int column) {
@@ -358,8 +347,7 @@ __global__ static void splice_bwd(tensor dout, tensor dy, int column, bool add) 
     int row = (int)(i / dy.cols), c = (int)(i % dy.cols);
     if (row >= dy.rows) return;
     int64_t from = (int64_t)row * dout.ld + column + c;
-    float v =
-        dout.half ? __bfloat162float(((const bf16 *)dout.p)[from]) : ((const float *)dout.p)[from];
+    float v = cell(dout, from);
     float *out = (float *)dy.p + (int64_t)row * dy.ld + c;
     *out = add ? *out + v : v;
 }

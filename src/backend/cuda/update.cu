@@ -2,19 +2,6 @@
 // slabs, the bf16 copies of matrices, metrics and the step counter.
 #include "backend/cuda/internal.cuh"
 
-__device__ static double block_sum(double v) {
-    __shared__ double warps[32];
-    for (int d = 16; d; d >>= 1)
-        v += __shfl_xor_sync(~0u, v, d);
-    __syncthreads();
-    if ((threadIdx.x & 31) == 0) warps[threadIdx.x / 32] = v;
-    __syncthreads();
-    double sum = 0;
-    for (int w = 0; w < (int)blockDim.x / 32; w++)
-        sum += warps[w];
-    return sum;
-}
-
 __global__ static void column_sums(const column_sum *sums) {
     column_sum s = sums[blockIdx.y];
     int k = blockIdx.x * blockDim.x + threadIdx.x;
