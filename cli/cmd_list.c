@@ -6,6 +6,7 @@
 #include "algo/agent.h"
 #include "base/json.h"
 #include "env/spec.h"
+#include "report/runs.h"
 #include "train/presets.h"
 
 #include <stdio.h>
@@ -134,16 +135,6 @@ static void list_agents(bool json, dc_text *out) {
     if (json) dc_text_add(out, "]}\n");
 }
 
-static void value_text(const dc_json *v, dc_text *out) {
-    if (v->kind == DC_JSON_ARRAY)
-        for (const dc_json *m = v->child; m; m = m->next)
-            dc_text_add(out, "%s%s", m->text ? m->text : "?", m->next ? "," : "");
-    else if (v->kind == DC_JSON_BOOL)
-        dc_text_add(out, v->truth ? "on" : "off");
-    else
-        dc_text_add(out, "%s", v->text ? v->text : "");
-}
-
 // Members of a preset; what differs for a method reads td:alpha=10.
 static void preset_members(const dc_json *p, const char *method, bool json, dc_text *out) {
     for (const dc_json *m = p->child; m; m = m->next) {
@@ -153,7 +144,7 @@ static void preset_members(const dc_json *p, const char *method, bool json, dc_t
         }
         dc_text_add(out, json ? ", \"%s%s%s\": \"" : " %s%s%s=", method, *method ? ":" : "",
                     m->key);
-        value_text(m, out);
+        dc_runs_value(m, out);
         if (json) dc_text_add(out, "\"");
     }
 }
