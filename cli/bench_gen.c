@@ -45,15 +45,17 @@ static dc_status measure(const dc_gen *gen, const dc_gen_rows *rows, int threads
     return status;
 }
 
-// Room for the rows of EPISODES episodes in one piece; only robots of few numbers can be generated.
-static dc_status take_rows(const dc_gen *gen, const dc_env_family *f, float **whole,
+// Room for the rows of EPISODES episodes in one piece.
+static dc_status take_rows(const dc_gen *gen, const dc_env_family *f, void **whole,
                            dc_gen_rows *rows) {
-    size_t n = (size_t)(EPISODES * gen->rows), obs = (size_t)f->obs, act = (size_t)f->act,
-           nq = (size_t)f->nq, nv = (size_t)f->nv;
-    float *p = *whole = calloc(n * (obs + act + nq + nv + 1), sizeof *p);
+    size_t n = (size_t)(EPISODES * gen->rows);
+    int64_t *p = *whole = calloc(n, dc_gen_row_bytes(f));
     if (!p) return dc_fail(DC_NO_MEMORY, NULL, "no memory for %zu rows", n);
-    *rows = (dc_gen_rows){p, p + n * obs, p + n * (obs + act), p + n * (obs + act + nq),
-                          (uint8_t *)(p + n * (obs + act + nq + nv))};
+    *rows = (dc_gen_rows){.buttons = p, .obs = (float *)(p + n * (size_t)f->buttons)};
+    rows->act = rows->obs + n * (size_t)f->obs;
+    rows->qpos = rows->act + n * (size_t)f->act;
+    rows->qvel = rows->qpos + n * (size_t)f->nq;
+    rows->terminals = (uint8_t *)(rows->qvel + n * (size_t)f->nv);
     return DC_OK;
 }
 
@@ -62,7 +64,7 @@ static dc_status run(const flags *f, const dc_env_spec *spec, double speed[2]) {
     int64_t episodes;
     dc_world *world;
     dc_gen_rows rows;
-    float *whole = NULL;
+    void *whole = NULL;
     DC_TRY(dc_gen_init(&gen, spec, spec->data, &episodes));
     DC_TRY(dc_world_new(&world, spec));
     gen.world = world;

@@ -33,6 +33,8 @@ typedef enum dc_data_kind {
     DC_DATA_NOISY
 } dc_data_kind;
 
+const char *dc_data_word(dc_data_kind kind); // "navigate" and so on
+
 typedef struct dc_cell {
     int i, j; // row, column
 } dc_cell;
@@ -98,6 +100,8 @@ typedef struct dc_env_spec {
 
 // Read a name. Errors: DC_USAGE, with the nearest name.
 dc_status dc_env_find(dc_env_spec *spec, const char *name);
+// The plain environment of a form: neither data's word, nor oraclerep, nor single task.
+void dc_env_plain(dc_env_spec *spec);
 // Whether a name looks like one of a maze or table (and not a lock's), however misspelt.
 bool dc_env_has_tasks(const char *name);
 // The plain environments one by one: false when there is no row `index`.
@@ -108,9 +112,18 @@ typedef struct dc_manip_row {
     dc_env_family family;
     const dc_manip_task *tasks; // (DC_TASKS)
     int horizon;
+    // Of its data:
+    int episodes;    // of the published set
+    double random;   // noisy data: part of actions that are random
+    double stack[2]; // range of an episode's chance that a cube goes onto another
 } dc_manip_row;
 enum { DC_MANIPS = 10 };
 extern const dc_manip_row dc_manip_rows[DC_MANIPS];
+// Where arm and things may be put: low and high corners.
+typedef struct dc_reach {
+    double arm[2][3], things[2][2];
+} dc_reach;
+const dc_reach *dc_manip_reach(const dc_env_family *family);
 
 bool dc_maze_wall(const dc_maze *maze, dc_cell cell); // true outside of the map, too
 void dc_maze_xy(dc_cell cell, double xy[2]);
