@@ -1,11 +1,12 @@
 // Episodes are played in batches. While one is played, one thread packs the batch before into the
-// file, so that packing costs no time of its own.
+// file, and puts it aside as it is (a part), so that neither costs time of its own.
 #include "gen_set.h"
 
 #include "runs.h"
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/file.h"
+#include "base/text.h"
 #include "data/npz.h"
 
 #include <inttypes.h>
@@ -14,9 +15,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BATCH = 128, LEVEL = 6, MANIFEST_MAX = 1 << 16 }; // episodes; zlib's level, numpy's own
+// Episodes; zlib's level, numpy's own; bytes.
+enum { BATCH = 128, LEVEL = 6, FACTS_MAX = 1 << 16, PATH = DC_TEXT_MAX + 64 };
 enum { OBS, ACT, TERMINALS, QPOS, QVEL, BUTTONS, EXACT, AIM, SUCCESS, ENDED, ARRAYS };
 static const double LARGE = 1e9; // bytes that are worth a word before they are written
+
+typedef struct batch {
+    int64_t first, count; // episodes
+    bool kept;            // its part is there
+} batch;
 
 typedef struct maker {
     gen_set *set;
@@ -27,9 +34,13 @@ typedef struct maker {
     // The file being made:
     dc_npz_writer *file, *trace; // Nullable: trace
     int array[ARRAYS];
-    int64_t waiting; // rows that are to be packed, of rows[1]
+    const char *path;
+    int64_t first; // episode
+    bool keeps;    // parts
+    batch waiting; // is to be packed, of rows[1]
     // Progress:
     int64_t all;          // episodes of what is missing
+    double need;          // bytes of disk for it, at most
     _Atomic int64_t made; // so far
     atomic_flag showing;
     cli_line line;
@@ -89,14 +100,108 @@ static dc_status open_trace(maker *m) {
     return add(m->trace, "ended", DC_B1, 0, &a[ENDED]);
 }
 
-// Pack the rows that wait. Called beside the playing of others.
-static dc_status pack(void *ctx) {
-    maker *m = ctx;
+// ---- parts ----
+
+// Of what a set is made, in one line; it stands in STEM.gen.json and at the head of every part.
+static void add_facts(const gen_set *s, dc_text *out) {
+    dc_text_add(out, "{\"env\": \"%s\", \"type\": \"%s\", \"seed\": %" PRIu64, s->env,
+                dc_data_word(s->gen.kind), s->gen.seed);
+    dc_text_add(out, ", \"episodes\": %" PRId64 ", \"rows\": %" PRId64 ", \"shards\": %d}\n",
+                s->episodes, s->gen.rows, s->shards);
+}
+
+static dc_status part_head(const maker *m, const batch *b, dc_text *out) {
+    add_facts(m->set, out);
+    dc_text_add(out, "{\"first\": %" PRId64 ", \"count\": %" PRId64 "}\n", b->first, b->count);
+    return dc_text_status(out);
+}
+
+static void part_path(const maker *m, int64_t first, char path[PATH]) {
+    snprintf(path, PATH, "%s.part-%04" PRId64, m->path, (first - m->first) / BATCH);
+}
+
+// Arrays of rows and the bytes of a row of each; returns how many.
+typedef struct piece {
+    void *rows;
+    size_t each;
+} piece;
+
+static int list_pieces(const maker *m, const dc_gen_rows *r, piece out[ARRAYS]) {
+    const dc_env_family *f = m->family;
+    piece all[] = {{r->obs, (size_t)f->obs * sizeof *r->obs},
+                   {r->act, (size_t)f->act * sizeof *r->act},
+                   {r->qpos, (size_t)f->nq * sizeof *r->qpos},
+                   {r->qvel, (size_t)f->nv * sizeof *r->qvel},
+                   {r->terminals, 1},
+                   {r->buttons, (size_t)f->buttons * sizeof *r->buttons}};
+    int count = f->buttons ? 6 : 5;
+    memcpy(out, all, (size_t)count * sizeof *all);
+    return count;
+}
+
+static dc_status keep(const maker *m, const batch *b) {
+    char path[PATH];
+    dc_text head;
+    dc_save save;
+    piece pieces[ARRAYS];
+    int count = list_pieces(m, &m->rows[1], pieces);
+    size_t n = (size_t)(b->count * m->set->gen.rows);
+    part_path(m, b->first, path);
+    dc_text_init(&head);
+    dc_status status = part_head(m, b, &head);
+    if (status == DC_OK) status = dc_save_open(&save, path);
+    if (status == DC_OK) {
+        dc_save_write(&save, head.bytes, head.used); // a failure sticks
+        for (int k = 0; k < count; k++)
+            dc_save_write(&save, pieces[k].rows, n * pieces[k].each);
+        status = dc_save_commit(&save);
+    }
+    dc_text_fini(&head);
+    return status;
+}
+
+// Whether the part of a batch was there; its rows then lie in rows[0].
+static bool copy_part(const maker *m, const dc_map *map, const dc_text *head, size_t n) {
+    piece pieces[ARRAYS];
+    int count = list_pieces(m, &m->rows[0], pieces);
+    size_t size = head->used, at = head->used;
+    for (int k = 0; k < count; k++)
+        size += n * pieces[k].each;
+    if (map->size != size || memcmp(map->bytes, head->bytes, head->used) != 0) return false;
+    for (int k = 0; k < count; at += n * pieces[k].each, k++)
+        memcpy(pieces[k].rows, map->bytes + at, n * pieces[k].each);
+    return true;
+}
+
+static dc_status recall(const maker *m, batch *b) {
+    char path[PATH];
+    dc_map map;
+    dc_text head;
+    part_path(m, b->first, path);
+    b->kept = false;
+    if (!m->keeps || !dc_file_exists(path)) return DC_OK;
+    DC_TRY(dc_map_open(&map, path));
+    dc_text_init(&head);
+    dc_status status = part_head(m, b, &head);
+    if (status == DC_OK) b->kept = copy_part(m, &map, &head, (size_t)(b->count * m->set->gen.rows));
+    dc_text_fini(&head);
+    dc_map_close(&map);
+    return status;
+}
+
+static void drop_parts(const maker *m, int64_t count) {
+    char path[PATH];
+    for (int64_t done = 0; m->keeps && done < count; done += BATCH) {
+        part_path(m, m->first + done, path);
+        unlink(path);
+    }
+}
+
+// ---- rows into a file ----
+
+static dc_status append(const maker *m, int64_t n) {
     const dc_gen_rows *r = &m->rows[1];
     const int *a = m->array;
-    int64_t n = m->waiting;
-    m->waiting = 0;
-    if (!n) return DC_OK;
     DC_TRY(dc_npz_writer_append(m->file, a[OBS], r->obs, n));
     DC_TRY(dc_npz_writer_append(m->file, a[ACT], r->act, n));
     DC_TRY(dc_npz_writer_append(m->file, a[TERMINALS], r->terminals, n));
@@ -110,27 +215,49 @@ static dc_status pack(void *ctx) {
     return dc_npz_writer_append(m->trace, a[ENDED], r->ended, n);
 }
 
-static dc_status make_rows(maker *m, int64_t first, int64_t count) {
-    for (int64_t done = 0, part; done < count; done += part) {
-        part = count - done < BATCH ? count - done : BATCH;
-        DC_TRY(dc_gen_play(&m->set->gen, first + done, part, &m->rows[0], m->pool));
-        dc_gen_rows played = m->rows[0];
+// Pack the rows that wait. Called beside the playing of others.
+static dc_status pack(void *ctx) {
+    maker *m = ctx;
+    batch b = m->waiting;
+    m->waiting.count = 0;
+    if (!b.count) return DC_OK;
+    if (m->keeps && !b.kept) DC_TRY(keep(m, &b));
+    return append(m, b.count * m->set->gen.rows);
+}
+
+// The rows of a batch into rows[0], from its part or by playing, and those before it into the file.
+static dc_status make_batch(maker *m, batch *b) {
+    DC_TRY(recall(m, b));
+    if (!b->kept) return dc_gen_play(&m->set->gen, b->first, b->count, &m->rows[0], m->pool);
+    m->all -= b->count;
+    return pack(m);
+}
+
+static dc_status make_rows(maker *m, int64_t count) {
+    for (int64_t done = 0; done < count; done += BATCH) {
+        batch b = {.first = m->first + done, .count = count - done < BATCH ? count - done : BATCH};
+        DC_TRY(make_batch(m, &b));
+        dc_gen_rows made = m->rows[0];
         m->rows[0] = m->rows[1];
-        m->rows[1] = played;
-        m->waiting = part * m->set->gen.rows;
+        m->rows[1] = made;
+        m->waiting = b;
     }
     DC_TRY(pack(m));
     if (m->trace) DC_TRY(dc_npz_writer_save(m->trace));
-    return dc_npz_writer_save(m->file);
+    DC_TRY(dc_npz_writer_save(m->file));
+    drop_parts(m, count);
+    return DC_OK;
 }
 
 // Episodes first ... first + count - 1 as a file.
 static dc_status make_file(maker *m, const char *path, int64_t first, int64_t count) {
     bool trace = m->set->trace[0] && first == 0; // of the first file
-    m->waiting = 0;
+    m->path = path;
+    m->first = first;
+    m->waiting.count = 0;
     dc_status status = open_file(m, path);
     if (status == DC_OK && trace) status = open_trace(m);
-    if (status == DC_OK) status = make_rows(m, first, count);
+    if (status == DC_OK) status = make_rows(m, count);
     dc_npz_writer_free(m->file);
     dc_npz_writer_free(m->trace);
     m->file = m->trace = NULL;
@@ -168,7 +295,7 @@ static bool tell(void *ctx) {
 // ---- which files ----
 
 typedef struct part {
-    char path[DC_TEXT_MAX + 64];
+    char path[PATH];
     int64_t first, count; // episodes
 } part;
 
@@ -185,46 +312,57 @@ static part part_of(const gen_set *s, int k, bool val) {
     return p;
 }
 
-// Shards that are there stay as they are.
-static bool is_missing(const gen_set *s, const part *p) {
-    return p->count > 0 && (s->shards == 1 || !dc_file_exists(p->path));
+// Whether what is there stays as it is: sets that take long, but not what tests ask for.
+static bool goes_on(const gen_set *s) {
+    bool table = !dc_world_spec(s->gen.world)->maze;
+    return (table || s->shards > 1) && !s->gen.draws && !s->trace[0];
 }
 
-static dc_status write_manifest(const gen_set *s, dc_text *out) {
-    dc_text_add(out, "{\"env\": \"%s\", \"type\": \"%s\", \"seed\": %" PRIu64, s->env,
-                dc_data_word(s->gen.kind), s->gen.seed);
-    dc_text_add(out, ", \"episodes\": %" PRId64 ", \"rows\": %" PRId64 ", \"shards\": %d}\n",
-                s->episodes, s->gen.rows, s->shards);
-    return dc_text_status(out);
+static bool is_missing(const gen_set *s, const part *p) {
+    return p->count > 0 && (!goes_on(s) || !dc_file_exists(p->path));
+}
+
+// Files of which nobody can tell of what they are made are not ours to replace.
+static dc_status check_absent(const gen_set *s) {
+    for (int k = 0; k < 2 * s->shards; k++) {
+        part p = part_of(s, k / 2, k % 2);
+        if (p.count && dc_file_exists(p.path))
+            return dc_fail(DC_BAD_INPUT, "remove it, or choose another name",
+                           "a file of that name is there (%s)", p.path);
+    }
+    return DC_OK;
 }
 
 // What is there must be of the same set.
-static dc_status check_manifest(const gen_set *s, const char *path, const dc_text *ours) {
+static dc_status check_facts(const char *path, const dc_text *ours) {
     char *bytes;
     size_t n;
-    (void)s;
     if (!dc_file_exists(path)) return dc_file_write(path, ours->bytes, ours->used);
-    DC_TRY(dc_file_read(path, MANIFEST_MAX, &bytes, &n));
+    DC_TRY(dc_file_read(path, FACTS_MAX, &bytes, &n));
     bool same = n == ours->used && !memcmp(bytes, ours->bytes, n);
     free(bytes);
     if (same) return DC_OK;
-    return dc_fail(DC_BAD_INPUT, "give the options it was begun with, or another folder",
+    return dc_fail(DC_BAD_INPUT,
+                   "give the options of that file, remove it to make all anew, or choose another "
+                   "name",
                    "another set was begun there (%s)", path);
 }
 
-static dc_status begin_shards(const gen_set *s) {
-    char path[DC_TEXT_MAX + 64];
+static dc_status begin(const gen_set *s) {
+    char path[PATH];
     dc_text text;
     snprintf(path, sizeof path, "%s.gen.json", s->stem);
     dc_text_init(&text);
-    dc_status status = write_manifest(s, &text);
-    if (status == DC_OK) status = check_manifest(s, path, &text);
+    add_facts(s, &text);
+    dc_status status = dc_text_status(&text);
+    if (status == DC_OK && !dc_file_exists(path)) status = check_absent(s);
+    if (status == DC_OK) status = check_facts(path, &text);
     dc_text_fini(&text);
     return status;
 }
 
-// How much is missing, and whether the disk has room for it: the bytes of the values, and of one
-// file more while it is put together.
+// How much is missing, and whether the disk has room for it: the bytes of the values, and of two
+// files more, its parts and what it is put together from.
 static dc_status look(maker *m) {
     const gen_set *s = m->set;
     int64_t largest = 0;
@@ -235,18 +373,15 @@ static dc_status look(maker *m) {
         m->all += p.count;
         largest = p.count > largest ? p.count : largest;
     }
-    double need =
-        (double)(m->all + largest) * (double)s->gen.rows * (double)dc_gen_row_bytes(m->family);
+    m->need =
+        (double)(m->all + 2 * largest) * (double)s->gen.rows * (double)dc_gen_row_bytes(m->family);
     const char *slash = strrchr(s->stem, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - s->stem) + 1 : 1,
              slash ? s->stem : ".");
     double room = (double)dc_folder_free(folder);
-    if (need > LARGE)
-        fprintf(stderr, "%" PRId64 " episodes, %.3g million rows: up to %.1f GB of disk\n", m->all,
-                (double)(m->all * s->gen.rows) / 1e6, need / 1e9);
-    if (need <= room) return DC_OK;
+    if (m->need <= room) return DC_OK;
     return dc_fail(DC_IO, "free some space on that disk or choose another",
-                   "up to %.1f GB are needed but only %.1f GB are free (%s)", need / 1e9,
+                   "up to %.1f GB are needed but only %.1f GB are free (%s)", m->need / 1e9,
                    room / 1e9, folder);
 }
 
@@ -266,23 +401,22 @@ static dc_status make_missing(maker *m) {
 }
 
 static dc_status stopped(const gen_set *s) {
-    if (s->shards == 1)
-        return dc_fail(DC_INTERRUPTED, NULL, "stopped; an unfinished file is not kept");
-    int there = 0;
-    for (int k = 0; k < s->shards; k++)
-        there += dc_file_exists(part_of(s, k, false).path);
-    return dc_fail(DC_INTERRUPTED, "the same command goes on", "stopped; %d of %d shards are there",
-                   there, s->shards);
+    if (goes_on(s)) return dc_fail(DC_INTERRUPTED, "the same command goes on", "stopped");
+    return dc_fail(DC_INTERRUPTED, NULL, "stopped; an unfinished file is not kept");
 }
 
 static dc_status make_set(maker *m) {
     gen_set *s = m->set;
-    if (s->shards > 1) DC_TRY(begin_shards(s));
     DC_TRY(look(m));
+    if (goes_on(s)) DC_TRY(begin(s));
+    m->keeps = goes_on(s) && !dc_world_spec(s->gen.world)->maze;
     if (!m->all) {
-        printf("nothing to do: all %d shards are there (%s)\n", s->shards, s->stem);
+        printf("nothing to do: %s is there, all of it\n", s->stem);
         return DC_OK;
     }
+    if (m->need > LARGE)
+        fprintf(stderr, "%" PRId64 " episodes, %.3g million rows: up to %.1f GB of disk\n", m->all,
+                (double)(m->all * s->gen.rows) / 1e6, m->need / 1e9);
     DC_TRY(take_rows(m, &m->rows[0]));
     DC_TRY(take_rows(m, &m->rows[1]));
     DC_TRY(dc_pool_new(&m->pool, s->threads));

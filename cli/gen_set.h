@@ -4,10 +4,13 @@
 // files or in several (shards):
 //
 //     STEM.npz      STEM-val.npz
-//     STEM-000.npz  STEM-000-val.npz  STEM-001.npz ...      and STEM.gen.json, which says of what
+//     STEM-000.npz  STEM-000-val.npz  STEM-001.npz ...
+//     STEM.gen.json            of what they are made; of tables, and of shards
+//     FILE.npz.part-0000 ...   rows of batches of episodes, of tables, until FILE.npz is there
 //
-// A file appears whole or not at all. So a set in shards that was stopped, or crashed, goes on with
-// the first shard that is not there; STEM.gen.json sees to it that it is the same set.
+// A file appears whole or not at all. So a set that was stopped, or crashed, goes on with the first
+// file that is not there and with the first batch of it that is not; STEM.gen.json sees to it that
+// it is the same set. Mazes take seconds and are made anew.
 #ifndef GEN_SET_H
 #define GEN_SET_H
 

@@ -22,7 +22,7 @@ import numpy as np  # noqa: E402
 import ogbench  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import DCRL, Scratch, bad, good, run_tests  # noqa: E402
+from drive import DCRL, Scratch, bad, digest, good, run_tests  # noqa: E402
 from parity import error, padded  # noqa: E402
 from tables import AIMS, NAMES, Plain, Recorder, collect, make_collector  # noqa: E402
 
@@ -75,6 +75,144 @@ def test_episodes():
         for name in NAMES:
             for kind in KINDS:
                 check_episode(scratch, name, kind)
+
+
+def test_refused_draws():
+    """A draw too few is noticed, a draw too many would meet a NaN."""
+    with Scratch("few") as scratch:
+        _, draws = in_python("puzzle-3x3", "play", 20)
+        np.savez(scratch.at("draws.npz"), draws=np.array([draws[:-1]]))
+        bad(1, ["takes", "draws"], "gen", "puzzle-3x3-play", "--episodes", 1, "--rows", 20, "--draws", scratch.at("draws.npz"), "-o", scratch.at("x.npz"))
+        assert os.listdir(scratch.path) == ["draws.npz"]
+
+
+# ---- files ----
+
+
+def gen(scratch, name, where, *words):
+    return good("gen", name, "--rows", 21, "-o", scratch.at(where), *words)
+
+
+def joined(folder, val=False):
+    """Arrays of all files of a folder, in order."""
+    names = [n for n in sorted(os.listdir(folder)) if n.endswith(".npz") and n.endswith("-val.npz") == val]
+    files = [dict(np.load(os.path.join(folder, n))) for n in names]
+    return {k: np.concatenate([f[k] for f in files]) for k in files[0]}, len(files)
+
+
+def test_loader():
+    """Every set, play or noisy, is taken by OGBench's loader in its three forms, and by ours."""
+    with Scratch("loader") as scratch:
+        for name in NAMES:
+            full = f"{name}-{random.choice(KINDS)}"
+            gen(scratch, f"{full}-v0", "data", "--episodes", 10, "--shards", 1)
+            table = make_collector(name, 1).unwrapped
+            for form in ["", "oraclerep-", f"singletask-task{random.randint(1, 5)}-"] if name in ("cube-double", "scene", "puzzle-4x4") else [""]:
+                env, train, val = ogbench.make_env_and_datasets(f"{full}-{form}v0", dataset_dir=scratch.at("data"), add_info=True)
+                assert train["observations"].shape == (200, *env.observation_space.shape) and val["actions"].shape == (20, 5), full
+                assert train["terminals"].sum() == 10 and train["observations"].dtype == np.float32
+                assert train["qpos"].shape == (200, table.model.nq) and train["qvel"].shape == (200, table.model.nv)
+                states = np.load(scratch.at("data", f"{full}-v0.npz"))
+                if "cube" in name:
+                    assert "button_states" not in states
+                else:
+                    assert states["button_states"].dtype == np.int64 and states["button_states"].shape == (210, table._num_buttons)
+            told = json.loads(good("data", "info", scratch.at("data", f"{full}-v0.npz"), "--json"))
+            assert told["trajectories"] == 10 and told["rows"] == 210, told
+
+
+def test_rows_are_consistent():
+    """A row's observation is that of its state, and stored actions lead from row to row."""
+    with Scratch("rows") as scratch:
+        for name in ["cube-double", "scene", "puzzle-3x3"]:
+            gen(scratch, f"{name}-noisy", f"{name}.npz", "--episodes", 2, "--seed", random.randrange(1 << 30))
+            data = dict(np.load(scratch.at(f"{name}.npz")))
+            obs, qpos = data["observations"], data["qpos"]
+            assert np.array_equal(obs[:, :6], qpos[:, :6]) and np.array_equal(obs[:, 6:12], data["qvel"][:, :6])
+            if "button_states" in data:
+                first = 28 if name == "scene" else 19
+                count = data["button_states"].shape[1]
+                assert np.array_equal(obs[:, first + 1 : first + 4 * count : 4], data["button_states"])
+            assert np.all(np.abs(data["actions"]) <= 1) and np.array_equal(np.flatnonzero(data["terminals"]), [20, 41])
+
+
+def test_threads():
+    with Scratch("threads") as scratch:
+        name = random.choice(["cube-triple-noisy", "scene-play", "puzzle-4x5-play"])
+        for threads, seed in [(1, 3), (2, 3), (5, 3), (2, 4)]:
+            gen(scratch, name, f"{threads}-{seed}", "--episodes", 20, "--threads", threads, "--seed", seed)
+        for file in [f"{name}-v0.npz", f"{name}-v0-val.npz"]:
+            digests = [digest(scratch.at(folder, file)) for folder in ["1-3", "2-3", "5-3", "2-4"]]
+            assert digests[0] == digests[1] == digests[2] != digests[3], name
+
+
+def test_shards():
+    """However many shards, the same episodes; what is there is not made again; another set is not mixed in."""
+    with Scratch("shards") as scratch:
+        words = ["--episodes", 30, "--seed", 5]
+        gen(scratch, "cube-single-play", "one", *words)
+        gen(scratch, "cube-single-play", "many", *words, "--shards", 4)
+        for val in [False, True]:
+            (one, _), (many, count) = joined(scratch.at("one"), val), joined(scratch.at("many"), val)
+            assert count == (3 if val else 4), count  # three episodes for validation
+            assert all(np.array_equal(one[k], many[k]) for k in one), val
+        assert "nothing to do" in gen(scratch, "cube-single-play", "many", *words, "--shards", 4)
+        os.remove(scratch.at("many", "cube-single-play-v0-002.npz"))
+        before = {n: os.stat(scratch.at("many", n)).st_mtime_ns for n in os.listdir(scratch.at("many"))}
+        told = gen(scratch, "cube-single-play", "many", *words, "--shards", 4)
+        assert told.count("wrote") == 1 and "-002.npz" in told, told
+        assert all(os.stat(scratch.at("many", n)).st_mtime_ns == t for n, t in before.items())
+        assert all(np.array_equal(one[k], joined(scratch.at("many"), True)[0][k]) for k in one)
+        for more in [["--seed", 6], ["--episodes", 31], ["--shards", 5], ["--rows", 22]]:
+            rest = {"--episodes": 30, "--seed": 5, "--shards": 4, "--rows": 21, more[0]: more[1]}
+            bad(1, ["another set", ".gen.json"], "gen", "cube-single-play", "-o", scratch.at("many"), *[w for p in rest.items() for w in p])
+        bad(2, "shards", "gen", "cube-single-play", "--episodes", 3, "--shards", 4, "-o", scratch.at("few"))
+
+
+def interrupted(words, ready, how):
+    """Start a command, and stop it as soon as something is there."""
+    process = subprocess.Popen([DCRL, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not ready() and process.poll() is None:
+        time.sleep(0.002)
+    process.send_signal(how)
+    _, told = process.communicate()
+    return process.returncode, told
+
+
+def test_stops():
+    """Stopped by a signal or killed, a set goes on with what is there, and its bytes are those of an unbroken one."""
+    with Scratch("stops") as scratch:
+        words = ["gen", "cube-single-play", "--rows", 11, "--episodes", 400, "--seed", random.randrange(1 << 30)]
+        good(*words, "-o", scratch.at("whole.npz"))
+        parts = lambda: [n for n in os.listdir(scratch.path) if "broken.npz.part-" in n and n[-4:].isdigit()]
+        code, told = interrupted([*words, "-o", scratch.at("broken.npz")], parts, signal.SIGTERM)
+        assert code == 1 and "the same command goes on" in told, (code, told)
+        first = {n: digest(scratch.at(n)) for n in parts()}
+        assert first and not os.path.exists(scratch.at("broken.npz"))
+        code, _ = interrupted([*words, "-o", scratch.at("broken.npz")], lambda: len(parts()) > len(first), signal.SIGKILL)
+        assert code == -signal.SIGKILL and all(digest(scratch.at(n)) == d for n, d in first.items())
+        damaged = scratch.at(sorted(parts())[0])  # is made anew
+        with open(damaged, "r+b") as file:
+            file.truncate(os.path.getsize(damaged) - 1)
+        good(*words, "-o", scratch.at("broken.npz"))
+        for tail in [".npz", "-val.npz"]:
+            assert digest(scratch.at(f"whole{tail}")) == digest(scratch.at(f"broken{tail}"))
+        assert not parts()
+
+
+def test_errors():
+    with Scratch("errors") as scratch:
+        out = ["-o", scratch.at("x.npz")]
+        bad(2, ["there is no stitch data of cube-single", "play|noisy"], "gen", "cube-single", "--type", "stitch", *out)
+        bad(2, "there is no play data", "gen", "pointmaze-medium", "--type", "play", *out)
+        bad(2, "different things", "gen", "scene-play-v0", "--type", "noisy", *out)
+        bad(2, "trace", "gen", "pointmaze-medium", "--trace", scratch.at("t.npz"), *out)
+        with open(scratch.at("x.npz"), "w") as file:
+            file.write("someone's own")
+        bad(1, ["is there", "x.npz"], "gen", "scene-play-v0", "--episodes", 1, *out)
+        os.remove(scratch.at("x.npz"))
+        bad(1, ["are needed but only", "free"], "gen", "puzzle-4x6-play", "--episodes", 99999999, "--rows", 1000000, *out)
+        assert [n for n in os.listdir(scratch.path) if n.endswith(".npz")] == []
 
 
 if __name__ == "__main__":
