@@ -60,8 +60,8 @@ static const dc_option table[] = {
      "npz with draws (episodes, D): numbers in place of random ones, to compare with another "
      "generator"},
     {"trace", DC_TEXT, offsetof(flags, trace), "", 0, 0, NULL,
-     "npz for what the first file does not hold, of tables: qpos in float64, the oracles' aim, "
-     "success, ended"},
+     "npz for what the first file does not hold, of tables: qpos and actions in float64, the "
+     "oracles' aim, success, ended"},
     {0},
 };
 

@@ -17,7 +17,7 @@
 
 // Episodes; zlib's level, numpy's own; bytes.
 enum { BATCH = 128, LEVEL = 6, FACTS_MAX = 1 << 16, PATH = DC_TEXT_MAX + 64 };
-enum { OBS, ACT, TERMINALS, QPOS, QVEL, BUTTONS, EXACT, AIM, SUCCESS, ENDED, ARRAYS };
+enum { OBS, ACT, TERMINALS, QPOS, QVEL, BUTTONS, EXACT, EXACT_ACT, AIM, SUCCESS, ENDED, ARRAYS };
 static const double LARGE = 1e9; // bytes that are worth a word before they are written
 
 typedef struct batch {
@@ -64,12 +64,13 @@ static dc_status take_rows(maker *m, dc_gen_rows *r) {
     r->terminals = take(m, 1, true);
     r->buttons = take(m, (size_t)f->buttons * sizeof *r->buttons, f->buttons > 0);
     r->exact = take(m, (size_t)f->nq * sizeof *r->exact, trace);
+    r->exact_act = take(m, (size_t)f->act * sizeof *r->exact_act, trace);
     r->aim = take(m, 1, trace);
     r->success = take(m, 1, trace);
     r->ended = take(m, 1, trace);
     bool all = r->obs && r->act && r->qpos && r->qvel && r->terminals &&
                (r->buttons || !f->buttons) &&
-               (!trace || (r->exact && r->aim && r->success && r->ended));
+               (!trace || (r->exact && r->exact_act && r->aim && r->success && r->ended));
     return all ? DC_OK : DC_NO_MEMORY;
 }
 
@@ -95,6 +96,7 @@ static dc_status open_trace(maker *m) {
     int *a = m->array;
     DC_TRY(dc_npz_writer_new(&m->trace, m->set->trace, LEVEL));
     DC_TRY(add(m->trace, "qpos", DC_F8, m->family->nq, &a[EXACT]));
+    DC_TRY(add(m->trace, "actions", DC_F8, m->family->act, &a[EXACT_ACT]));
     DC_TRY(add(m->trace, "aim", DC_U1, 0, &a[AIM]));
     DC_TRY(add(m->trace, "success", DC_B1, 0, &a[SUCCESS]));
     return add(m->trace, "ended", DC_B1, 0, &a[ENDED]);
@@ -210,6 +212,7 @@ static dc_status append(const maker *m, int64_t n) {
     if (r->buttons) DC_TRY(dc_npz_writer_append(m->file, a[BUTTONS], r->buttons, n));
     if (!m->trace) return DC_OK;
     DC_TRY(dc_npz_writer_append(m->trace, a[EXACT], r->exact, n));
+    DC_TRY(dc_npz_writer_append(m->trace, a[EXACT_ACT], r->exact_act, n));
     DC_TRY(dc_npz_writer_append(m->trace, a[AIM], r->aim, n));
     DC_TRY(dc_npz_writer_append(m->trace, a[SUCCESS], r->success, n));
     return dc_npz_writer_append(m->trace, a[ENDED], r->ended, n);

@@ -29,6 +29,7 @@ dc_gen_rows dc_gen_rows_at(const dc_gen_rows *r, const dc_env_family *f, int64_t
     out.terminals += at;
     if (out.buttons) out.buttons += at * f->buttons;
     if (out.exact) out.exact += at * f->nq;
+    if (out.exact_act) out.exact_act += at * f->act;
     if (out.aim) out.aim += at;
     if (out.success) out.success += at;
     if (out.ended) out.ended += at;

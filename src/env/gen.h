@@ -28,10 +28,11 @@ typedef struct dc_gen_rows {
     int64_t *buttons;   // (rows, buttons) of tables that have some
     uint8_t *terminals; // (rows) 1 at the end of an episode
     // What is not in data sets, of tables, if wished:
-    double *exact;    // (rows, nq) qpos before it was rounded; Nullable
-    uint8_t *aim;     // (rows) what was wanted: a dc_aim_kind; Nullable
-    uint8_t *success; // (rows) whether the row's step led to it; Nullable
-    uint8_t *ended;   // (rows) whether the oracle ended with this step; Nullable
+    double *exact;     // (rows, nq) qpos before it was rounded; Nullable
+    double *exact_act; // (rows, act) the same of actions; Nullable
+    uint8_t *aim;      // (rows) what was wanted: a dc_aim_kind; Nullable
+    uint8_t *success;  // (rows) whether the row's step led to it; Nullable
+    uint8_t *ended;    // (rows) whether the oracle ended with this step; Nullable
 } dc_gen_rows;
 
 typedef struct dc_gen dc_gen;

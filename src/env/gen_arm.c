@@ -64,6 +64,7 @@ static void record(const episode *e, int64_t row, const double *action) {
     o->terminals[row] = row + 1 == e->gen->rows;
     if (o->exact)
         memcpy(o->exact + row * f->nq, dc_env_qpos(e->env), (size_t)f->nq * sizeof *o->exact);
+    if (o->exact_act) memcpy(o->exact_act + row * f->act, action, (size_t)f->act * sizeof *action);
     if (o->aim) o->aim[row] = (uint8_t)e->env->aim.at;
 }
 

@@ -27,7 +27,6 @@ from parity import error, padded  # noqa: E402
 from tables import AIMS, NAMES, Plain, Recorder, collect, make_collector  # noqa: E402
 
 ROWS = 300
-ROUNDED = 1e-12
 KINDS = ["play", "noisy"]
 
 
@@ -53,21 +52,20 @@ def differences(data, trace, theirs):
     if theirs["button_states"].size:
         assert np.array_equal(data["button_states"], theirs["button_states"])
     assert np.array_equal(data["terminals"], theirs["terminals"])
-    floats = {k: error(data[k], theirs[k].astype(np.float32)) for k in ["observations", "actions", "qvel"]}
-    return error(trace["qpos"], theirs["qpos"]), floats
+    floats = {k: error(data[k], theirs[k].astype(np.float32)) for k in ["observations", "actions", "qpos", "qvel"]}
+    return error(trace["qpos"], theirs["qpos"]), error(trace["actions"], theirs["actions"]), floats
 
 
 def check_episode(scratch, name, kind):
     theirs, draws = in_python(name, kind)
     data, trace = in_c(scratch, name, kind, [draws])
-    state, floats = differences(data, trace, theirs)
+    state, action, floats = differences(data, trace, theirs)
     toggled = int(np.abs(np.diff(theirs["button_states"], axis=0)).sum()) if theirs["button_states"].size else 0
     aims = " ".join(f"{a} {int((theirs['aim'][theirs['ended']] == k).sum())}" for k, a in enumerate(AIMS) if (theirs["aim"][theirs["ended"]] == k).any())
-    print(f"  {name:15s} {kind:6s} {len(draws):5d} draws  ended: {aims:42s} toggled {toggled:3d}  qpos {state:.1e}  "
-          f"float32: obs {floats['observations']:.1e}, act {floats['actions']:.1e}, qvel {floats['qvel']:.1e}")
-    assert state <= 1e-8, (name, kind, state)
-    assert floats["actions"] <= 1e-6 and floats["observations"] <= 1e-5, (name, kind, floats)
-    return state
+    print(f"  {name:15s} {kind:6s} {len(draws):5d} draws  ended: {aims:42s} toggled {toggled:3d}  qpos {state:.1e}  act {action:.1e}  "
+          f"float32: {max(floats.values()):.1e}")
+    assert state <= 1e-8 and action <= 1e-8, (name, kind, state, action)
+    assert max(floats.values()) <= 1e-5, (name, kind, floats)
 
 
 def test_episodes():
