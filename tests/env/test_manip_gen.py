@@ -20,6 +20,7 @@ import gymnasium  # noqa: E402
 import mujoco  # noqa: E402
 import numpy as np  # noqa: E402
 import ogbench  # noqa: E402
+from ogbench.relabel_utils import relabel_dataset  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from drive import DCRL, Scratch, bad, digest, good, run_tests  # noqa: E402
@@ -211,6 +212,50 @@ def test_errors():
         os.remove(scratch.at("x.npz"))
         bad(1, ["are needed but only", "free"], "gen", "puzzle-4x6-play", "--episodes", 99999999, "--rows", 1000000, *out)
         assert [n for n in os.listdir(scratch.path) if n.endswith(".npz")] == []
+
+
+def solved(env, qpos, buttons):
+    """Some rows as the task wants them, so that every number of conditions occurs."""
+    table, cubes = env.unwrapped, getattr(env.unwrapped, "_num_cubes", 0)
+    for row in range(len(qpos)):
+        for k in range(cubes):
+            if random.random() < 0.6:
+                qpos[row, 14 + 7 * k : 17 + 7 * k] = table._data.mocap_pos[table._cube_target_mocap_ids[k]] + np.random.uniform(-0.03, 0.03, 3)
+        if buttons is not None and random.random() < 0.6:
+            buttons[row] = table._target_button_states
+        if hasattr(table, "_target_drawer_pos") and random.random() < 0.6:
+            qpos[row, -2:] = table._target_drawer_pos, table._target_window_pos
+
+
+def test_rewards():
+    """Relabelling for a single task, against the package's, on data and on rows that are made to fit."""
+    with Scratch("rewards") as scratch:
+        for name in ["cube-double", "cube-triple", "scene", "puzzle-3x3", "pointmaze-medium", "antmaze-giant", "antsoccer-arena"]:
+            form = f"singletask-task{random.randint(1, 5)}"
+            kind = "play" if name in NAMES else "navigate"
+            env = ogbench.make_env_and_datasets(f"{name}-{kind}-{form}-v0", env_only=True)
+            env.reset()
+            qpos = np.random.uniform(-4, 24, (300, env.unwrapped.model.nq)).astype(np.float32)
+            buttons = np.random.randint(0, 2, (300, env.unwrapped._num_buttons)) if hasattr(env.unwrapped, "_num_buttons") else None
+            if name in NAMES:
+                solved(env, qpos, buttons)
+            else:
+                at = 15 if "soccer" in name else 0
+                qpos[:150, at : at + 2] = env.unwrapped.cur_goal_xy + np.random.uniform(-1.5, 1.5, (150, 2))
+            data = dict(qpos=qpos, **({} if buttons is None else dict(button_states=buttons)))
+            np.savez(scratch.at("in.npz"), **data)
+            good("data", "rewards", scratch.at("in.npz"), f"{name}-{form}-v0", "-o", scratch.at("out.npz"))
+            relabel_dataset(name, env, data)
+            ours = np.load(scratch.at("out.npz"))
+            assert np.array_equal(ours["rewards"], data["rewards"]) and np.array_equal(ours["masks"], data["masks"]), name
+            assert 0 < (data["masks"] == 0).sum() < 300, name
+        bad(1, ["'qpos'", "dcrl gen"], "data", "rewards", scratch.at("out.npz"), "scene-singletask", "-o", scratch.at("x.npz"))
+        for rows in [(3, 2), (0, 2), (2, 0)]:
+            np.savez(scratch.at("in.npz"), qpos=np.zeros((rows[0], 25)), button_states=np.zeros((rows[1], 2)))
+            bad(1, ["button_states", "rows"], "data", "rewards", scratch.at("in.npz"), "scene-singletask", "-o", scratch.at("x.npz"))
+        bad(1, ["qpos", "columns"], "data", "rewards", scratch.at("in.npz"), "cube-double-singletask", "-o", scratch.at("x.npz"))
+        bad(2, ["single-task form"], "data", "rewards", scratch.at("in.npz"), "scene", "-o", scratch.at("x.npz"))
+        assert not os.path.exists(scratch.at("x.npz"))
 
 
 if __name__ == "__main__":
