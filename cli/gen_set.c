@@ -17,6 +17,7 @@
 
 // Episodes; zlib's level, numpy's own; bytes.
 enum { BATCH = 128, LEVEL = 6, FACTS_MAX = 1 << 16, PATH = DC_TEXT_MAX + 64 };
+enum { BUTTON_BYTES = 32 }; // of a row: four observations, state, position and speed
 enum { OBS, ACT, TERMINALS, QPOS, QVEL, BUTTONS, EXACT, EXACT_ACT, AIM, SUCCESS, ENDED, ARRAYS };
 static const double LARGE = 1e9; // bytes that are worth a word before they are written
 
@@ -364,8 +365,8 @@ static dc_status begin(const gen_set *s) {
     return status;
 }
 
-// How much is missing, and whether the disk has room for it: the bytes of the values, and of two
-// files more, its parts and what it is put together from.
+// How much is missing, and whether the disk has room for it: for all of it packed, and of one file
+// more for its parts and what it is put together from.
 static dc_status look(maker *m) {
     const gen_set *s = m->set;
     int64_t largest = 0;
@@ -376,8 +377,10 @@ static dc_status look(maker *m) {
         m->all += p.count;
         largest = p.count > largest ? p.count : largest;
     }
-    m->need =
-        (double)(m->all + 2 * largest) * (double)s->gen.rows * (double)dc_gen_row_bytes(m->family);
+    // Buttons hardly ever move: they pack to a third or less.
+    double row = (double)dc_gen_row_bytes(m->family);
+    double packed = row - m->family->buttons * BUTTON_BYTES * 2.0 / 3;
+    m->need = ((double)m->all * packed + (double)largest * (packed + row)) * (double)s->gen.rows;
     const char *slash = strrchr(s->stem, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - s->stem) + 1 : 1,
              slash ? s->stem : ".");

@@ -11,6 +11,7 @@ Python has are taken at random and compared with the rest, and the 95th percenti
 import argparse
 import os
 import random
+import subprocess
 import sys
 import time
 import warnings
@@ -22,8 +23,6 @@ import numpy as np  # noqa: E402
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from drive import DCRL, Scratch  # noqa: E402
 from tables import AIMS, NAMES, collect, make_collector  # noqa: E402
-
-import subprocess  # noqa: E402
 
 ROWS, THIN, DRAWS = 1001, 7, 200
 
@@ -46,7 +45,7 @@ def positions(episode, name):
     """Place of the gripper, and of cubes, drawer and window."""
     cubes = {"cube-single": 1, "cube-double": 2, "cube-triple": 3, "cube-quadruple": 4, "cube-octuple": 8, "scene": 1}.get(name, 0)
     columns = [12, 13, 14, 17] + [19 + 9 * c + k for c in range(cubes) for k in range(3)] + ([36, 38] if name == "scene" else [])
-    return np.asarray(episode["observations"])[::THIN, columns]
+    return episode["observations"][::THIN, columns].astype(np.float32)  # both sides: a cube at rest is one number
 
 
 def distance(a, b):
@@ -86,7 +85,7 @@ def compare(name, kind, args):
     met = "; ".join(f"{k} {100 * a[k][0]:.1f} of {a[k][1]} / {100 * b[k][0]:.1f} of {b[k][1]}" for k in sorted(a.keys() & b.keys()))
     totals = [np.array([e["success"].sum() for e in side]) for side in (ours, theirs)]
     told = " / ".join(f"{t.mean():.0f} +- {t.std() / np.sqrt(len(t)):.0f}" for t in totals)
-    near = [judged([f(e) for e in theirs], [f(e) for e in ours]) for f in (lambda e: positions(e, name), lambda e: e["actions"][::THIN])]
+    near = [judged([f(e) for e in theirs], [f(e) for e in ours]) for f in (lambda e: positions(e, name), lambda e: e["actions"][::THIN].astype(np.float32))]
     print(f"| {name}-{kind} | {met} | {told} | {near[0]} | {near[1]} |", flush=True)
     print(f"  {len(theirs)} episodes of Python in {middle - start:.0f} s, {len(ours)} of C in {time.time() - middle:.0f} s", file=sys.stderr, flush=True)
 

@@ -97,7 +97,7 @@ static bool find_sites(dc_world *w) {
         w->tops[k] = mj_name2id(w->model, mjOBJ_SITE, name);
         all = all && w->tops[k] >= 0;
     }
-    for (int k = 0; k < w->spec.family->slides; k++) {
+    for (int k = 0; w->spec.family->slides && k < 2; k++) {
         w->handles[k] = mj_name2id(w->model, mjOBJ_SITE, handles[k]);
         w->marks[k] = mj_name2id(w->model, mjOBJ_SITE, marks[k]);
         all = all && w->handles[k] >= 0 && w->marks[k] >= 0;
