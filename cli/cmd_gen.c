@@ -49,7 +49,7 @@ static const dc_option table[] = {
      "kind of data; any: as the name says, else navigate or play"},
     {"episodes", DC_INT, offsetof(flags, episodes), "0", 0, 1e8, NULL,
      "for training; 0: as many as OGBench's"},
-    {"rows", DC_INT, offsetof(flags, rows), "0", 0, 1e6, NULL,
+    {"rows", DC_INT, offsetof(flags, rows), "0", 0, 20000, NULL,
      "of an episode, one more than transitions; 0: as many as OGBench's"},
     {"shards", DC_INT, offsetof(flags, shards), "0", 0, 999, NULL,
      "pairs of files; 0: one, or one for every 1000 episodes if there are more than 10000"},

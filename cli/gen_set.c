@@ -31,7 +31,7 @@ typedef struct maker {
     const dc_env_family *family;
     dc_pool *pool;
     dc_arena arena;      // owns rows
-    dc_gen_rows rows[2]; // (BATCH episodes) being played, being packed
+    dc_gen_rows rows[2]; // (a batch of episodes) being played, being packed
     // The file being made:
     dc_npz_writer *file, *trace; // Nullable: trace
     int array[ARRAYS];
@@ -41,6 +41,7 @@ typedef struct maker {
     batch waiting; // is to be packed, of rows[1]
     // Progress:
     int64_t all;          // episodes of what is missing
+    int64_t largest;      // of a file
     double need;          // bytes of disk for it, at most
     _Atomic int64_t made; // so far
     atomic_flag showing;
@@ -51,7 +52,7 @@ typedef struct maker {
 // ---- rows ----
 
 static void *take(maker *m, size_t each, bool wanted) {
-    size_t n = (size_t)(BATCH * m->set->gen.rows);
+    size_t n = (size_t)((m->largest < BATCH ? m->largest : BATCH) * m->set->gen.rows);
     return wanted ? dc_arena_take(&m->arena, n * each) : NULL;
 }
 
@@ -369,18 +370,17 @@ static dc_status begin(const gen_set *s) {
 // more for its parts and what it is put together from.
 static dc_status look(maker *m) {
     const gen_set *s = m->set;
-    int64_t largest = 0;
     char folder[DC_TEXT_MAX];
     for (int k = 0; k < 2 * s->shards; k++) {
         part p = part_of(s, k / 2, k % 2);
         if (!is_missing(s, &p)) continue;
         m->all += p.count;
-        largest = p.count > largest ? p.count : largest;
+        m->largest = p.count > m->largest ? p.count : m->largest;
     }
     // Buttons hardly ever move: they pack to a third or less.
     double row = (double)dc_gen_row_bytes(m->family);
     double packed = row - m->family->buttons * BUTTON_BYTES * 2.0 / 3;
-    m->need = ((double)m->all * packed + (double)largest * (packed + row)) * (double)s->gen.rows;
+    m->need = ((double)m->all * packed + (double)m->largest * (packed + row)) * (double)s->gen.rows;
     const char *slash = strrchr(s->stem, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - s->stem) + 1 : 1,
              slash ? s->stem : ".");

@@ -210,7 +210,7 @@ def test_errors():
             file.write("someone's own")
         bad(1, ["is there", "x.npz"], "gen", "scene-play-v0", "--episodes", 1, *out)
         os.remove(scratch.at("x.npz"))
-        bad(1, ["are needed but only", "free"], "gen", "puzzle-4x6-play", "--episodes", 99999999, "--rows", 1000000, *out)
+        bad(1, ["are needed but only", "free"], "gen", "puzzle-4x6-play", "--episodes", 99999999, "--rows", 20000, *out)
         assert [n for n in os.listdir(scratch.path) if n.endswith(".npz")] == []
 
 
