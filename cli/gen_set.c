@@ -17,8 +17,7 @@
 
 // Episodes; zlib's level, numpy's own; bytes.
 enum { BATCH = 128, LEVEL = 6, FACTS_MAX = 1 << 16, PATH = DC_TEXT_MAX + 64 };
-enum { BUTTON_BYTES = 32 }; // of a row: four observations, state, position and speed
-enum { OBS, ACT, TERMINALS, QPOS, QVEL, BUTTONS, EXACT, EXACT_ACT, AIM, SUCCESS, ENDED, ARRAYS };
+enum { BUTTON_BYTES = 32 };      // of a row: four observations, state, position and speed
 static const double LARGE = 1e9; // bytes that are worth a word before they are written
 
 typedef struct batch {
@@ -26,15 +25,27 @@ typedef struct batch {
     bool kept;            // its part is there
 } batch;
 
+// An array of a file: where its rows lie in a dc_gen_rows, and what they are.
+typedef struct column {
+    const char *name;
+    dc_dtype type;
+    int width; // numbers of a row; 0: one, and no dimension of its own
+    size_t at; // offset of the pointer
+    bool trace;
+} column;
+enum { COLUMNS_MAX = 16 };
+
 typedef struct maker {
     gen_set *set;
     const dc_env_family *family;
+    int column_count;
+    column columns[COLUMNS_MAX]; // in the order of files and of parts
     dc_pool *pool;
     dc_arena arena;      // owns rows
     dc_gen_rows rows[2]; // (a batch of episodes) being played, being packed
     // The file being made:
     dc_npz_writer *file, *trace; // Nullable: trace
-    int array[ARRAYS];
+    int array[COLUMNS_MAX];      // number of each column there
     const char *path;
     int64_t first; // episode
     bool keeps;    // parts
@@ -51,57 +62,70 @@ typedef struct maker {
 
 // ---- rows ----
 
-static void *take(maker *m, size_t each, bool wanted) {
-    size_t n = (size_t)((m->largest < BATCH ? m->largest : BATCH) * m->set->gen.rows);
-    return wanted ? dc_arena_take(&m->arena, n * each) : NULL;
+static void list_columns(maker *m) {
+    const dc_env_family *f = m->family;
+    bool trace = m->set->trace[0] != 0;
+    const column all[] = {
+        {"observations", DC_F4, f->obs, offsetof(dc_gen_rows, obs), false},
+        {"actions", DC_F4, f->act, offsetof(dc_gen_rows, act), false},
+        {"terminals", DC_B1, 0, offsetof(dc_gen_rows, terminals), false},
+        {"qpos", DC_F4, f->nq, offsetof(dc_gen_rows, qpos), false},
+        {"qvel", DC_F4, f->nv, offsetof(dc_gen_rows, qvel), false},
+        {"button_states", DC_I8, f->buttons, offsetof(dc_gen_rows, buttons), false},
+        {"qpos", DC_F8, f->nq, offsetof(dc_gen_rows, exact), true},
+        {"actions", DC_F8, f->act, offsetof(dc_gen_rows, exact_act), true},
+        {"aim", DC_U1, 0, offsetof(dc_gen_rows, aim), true},
+        {"success", DC_B1, 0, offsetof(dc_gen_rows, success), true},
+        {"ended", DC_B1, 0, offsetof(dc_gen_rows, ended), true},
+    };
+    for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
+        bool absent = all[k].type == DC_I8 && !f->buttons;
+        if (!absent && (trace || !all[k].trace)) m->columns[m->column_count++] = all[k];
+    }
+}
+
+static size_t row_bytes(const column *c) {
+    return dc_dtype_size(c->type) * (size_t)(c->width ? c->width : 1);
+}
+
+static void *rows_of(const dc_gen_rows *r, const column *c) {
+    void *rows;
+    memcpy(&rows, (const char *)r + c->at, sizeof rows);
+    return rows;
 }
 
 static dc_status take_rows(maker *m, dc_gen_rows *r) {
-    const dc_env_family *f = m->family;
-    bool trace = m->set->trace[0] != 0;
-    r->obs = take(m, (size_t)f->obs * sizeof *r->obs, true);
-    r->act = take(m, (size_t)f->act * sizeof *r->act, true);
-    r->qpos = take(m, (size_t)f->nq * sizeof *r->qpos, true);
-    r->qvel = take(m, (size_t)f->nv * sizeof *r->qvel, true);
-    r->terminals = take(m, 1, true);
-    r->buttons = take(m, (size_t)f->buttons * sizeof *r->buttons, f->buttons > 0);
-    r->exact = take(m, (size_t)f->nq * sizeof *r->exact, trace);
-    r->exact_act = take(m, (size_t)f->act * sizeof *r->exact_act, trace);
-    r->aim = take(m, 1, trace);
-    r->success = take(m, 1, trace);
-    r->ended = take(m, 1, trace);
-    bool all = r->obs && r->act && r->qpos && r->qvel && r->terminals &&
-               (r->buttons || !f->buttons) &&
-               (!trace || (r->exact && r->exact_act && r->aim && r->success && r->ended));
-    return all ? DC_OK : DC_NO_MEMORY;
+    size_t n = (size_t)((m->largest < BATCH ? m->largest : BATCH) * m->set->gen.rows);
+    for (int k = 0; k < m->column_count; k++) {
+        void *rows = dc_arena_take(&m->arena, n * row_bytes(&m->columns[k]));
+        if (!rows) return DC_NO_MEMORY;
+        memcpy((char *)r + m->columns[k].at, &rows, sizeof rows);
+    }
+    return DC_OK;
 }
 
 // ---- a file ----
 
-static dc_status add(dc_npz_writer *w, const char *name, dc_dtype type, int width, int *array) {
-    return dc_npz_writer_add(w, name, type, width ? 1 : 0, (int64_t[]){width}, array);
-}
-
-static dc_status open_file(maker *m, const char *path) {
-    const dc_env_family *f = m->family;
-    int *a = m->array;
+static dc_status open_file(maker *m, const char *path, bool trace) {
     DC_TRY(dc_npz_writer_new(&m->file, path, LEVEL));
-    DC_TRY(add(m->file, "observations", DC_F4, f->obs, &a[OBS]));
-    DC_TRY(add(m->file, "actions", DC_F4, f->act, &a[ACT]));
-    DC_TRY(add(m->file, "terminals", DC_B1, 0, &a[TERMINALS]));
-    DC_TRY(add(m->file, "qpos", DC_F4, f->nq, &a[QPOS]));
-    DC_TRY(add(m->file, "qvel", DC_F4, f->nv, &a[QVEL]));
-    return f->buttons ? add(m->file, "button_states", DC_I8, f->buttons, &a[BUTTONS]) : DC_OK;
+    if (trace) DC_TRY(dc_npz_writer_new(&m->trace, m->set->trace, LEVEL));
+    for (int k = 0; k < m->column_count; k++) {
+        const column *c = &m->columns[k];
+        dc_npz_writer *w = c->trace ? m->trace : m->file;
+        if (w)
+            DC_TRY(dc_npz_writer_add(w, c->name, c->type, c->width ? 1 : 0, (int64_t[]){c->width},
+                                     &m->array[k]));
+    }
+    return DC_OK;
 }
 
-static dc_status open_trace(maker *m) {
-    int *a = m->array;
-    DC_TRY(dc_npz_writer_new(&m->trace, m->set->trace, LEVEL));
-    DC_TRY(add(m->trace, "qpos", DC_F8, m->family->nq, &a[EXACT]));
-    DC_TRY(add(m->trace, "actions", DC_F8, m->family->act, &a[EXACT_ACT]));
-    DC_TRY(add(m->trace, "aim", DC_U1, 0, &a[AIM]));
-    DC_TRY(add(m->trace, "success", DC_B1, 0, &a[SUCCESS]));
-    return add(m->trace, "ended", DC_B1, 0, &a[ENDED]);
+static dc_status append(const maker *m, int64_t n) {
+    for (int k = 0; k < m->column_count; k++) {
+        const column *c = &m->columns[k];
+        dc_npz_writer *w = c->trace ? m->trace : m->file;
+        if (w) DC_TRY(dc_npz_writer_append(w, m->array[k], rows_of(&m->rows[1], c), n));
+    }
+    return DC_OK;
 }
 
 // ---- parts ----
@@ -124,31 +148,10 @@ static void part_path(const maker *m, int64_t first, char path[PATH]) {
     snprintf(path, PATH, "%s.part-%04" PRId64, m->path, (first - m->first) / BATCH);
 }
 
-// Arrays of rows and the bytes of a row of each; returns how many.
-typedef struct piece {
-    void *rows;
-    size_t each;
-} piece;
-
-static int list_pieces(const maker *m, const dc_gen_rows *r, piece out[ARRAYS]) {
-    const dc_env_family *f = m->family;
-    piece all[] = {{r->obs, (size_t)f->obs * sizeof *r->obs},
-                   {r->act, (size_t)f->act * sizeof *r->act},
-                   {r->qpos, (size_t)f->nq * sizeof *r->qpos},
-                   {r->qvel, (size_t)f->nv * sizeof *r->qvel},
-                   {r->terminals, 1},
-                   {r->buttons, (size_t)f->buttons * sizeof *r->buttons}};
-    int count = f->buttons ? 6 : 5;
-    memcpy(out, all, (size_t)count * sizeof *all);
-    return count;
-}
-
 static dc_status keep(const maker *m, const batch *b) {
     char path[PATH];
     dc_text head;
     dc_save save;
-    piece pieces[ARRAYS];
-    int count = list_pieces(m, &m->rows[1], pieces);
     size_t n = (size_t)(b->count * m->set->gen.rows);
     part_path(m, b->first, path);
     dc_text_init(&head);
@@ -156,24 +159,26 @@ static dc_status keep(const maker *m, const batch *b) {
     if (status == DC_OK) status = dc_save_open(&save, path);
     if (status == DC_OK) {
         dc_save_write(&save, head.bytes, head.used); // a failure sticks
-        for (int k = 0; k < count; k++)
-            dc_save_write(&save, pieces[k].rows, n * pieces[k].each);
+        for (int k = 0; k < m->column_count; k++)
+            dc_save_write(&save, rows_of(&m->rows[1], &m->columns[k]),
+                          n * row_bytes(&m->columns[k]));
         status = dc_save_commit(&save);
     }
     dc_text_fini(&head);
     return status;
 }
 
-// Whether the part of a batch was there; its rows then lie in rows[0].
+// Rows of a part into rows[0], if it is the one.
 static bool copy_part(const maker *m, const dc_map *map, const dc_text *head, size_t n) {
-    piece pieces[ARRAYS];
-    int count = list_pieces(m, &m->rows[0], pieces);
     size_t size = head->used, at = head->used;
-    for (int k = 0; k < count; k++)
-        size += n * pieces[k].each;
+    for (int k = 0; k < m->column_count; k++)
+        size += n * row_bytes(&m->columns[k]);
     if (map->size != size || memcmp(map->bytes, head->bytes, head->used) != 0) return false;
-    for (int k = 0; k < count; at += n * pieces[k].each, k++)
-        memcpy(pieces[k].rows, map->bytes + at, n * pieces[k].each);
+    for (int k = 0; k < m->column_count; k++) {
+        size_t bytes = n * row_bytes(&m->columns[k]);
+        memcpy(rows_of(&m->rows[0], &m->columns[k]), map->bytes + at, bytes);
+        at += bytes;
+    }
     return true;
 }
 
@@ -202,23 +207,6 @@ static void drop_parts(const maker *m, int64_t count) {
 }
 
 // ---- rows into a file ----
-
-static dc_status append(const maker *m, int64_t n) {
-    const dc_gen_rows *r = &m->rows[1];
-    const int *a = m->array;
-    DC_TRY(dc_npz_writer_append(m->file, a[OBS], r->obs, n));
-    DC_TRY(dc_npz_writer_append(m->file, a[ACT], r->act, n));
-    DC_TRY(dc_npz_writer_append(m->file, a[TERMINALS], r->terminals, n));
-    DC_TRY(dc_npz_writer_append(m->file, a[QPOS], r->qpos, n));
-    DC_TRY(dc_npz_writer_append(m->file, a[QVEL], r->qvel, n));
-    if (r->buttons) DC_TRY(dc_npz_writer_append(m->file, a[BUTTONS], r->buttons, n));
-    if (!m->trace) return DC_OK;
-    DC_TRY(dc_npz_writer_append(m->trace, a[EXACT], r->exact, n));
-    DC_TRY(dc_npz_writer_append(m->trace, a[EXACT_ACT], r->exact_act, n));
-    DC_TRY(dc_npz_writer_append(m->trace, a[AIM], r->aim, n));
-    DC_TRY(dc_npz_writer_append(m->trace, a[SUCCESS], r->success, n));
-    return dc_npz_writer_append(m->trace, a[ENDED], r->ended, n);
-}
 
 // Pack the rows that wait. Called beside the playing of others.
 static dc_status pack(void *ctx) {
@@ -260,8 +248,7 @@ static dc_status make_file(maker *m, const char *path, int64_t first, int64_t co
     m->path = path;
     m->first = first;
     m->waiting.count = 0;
-    dc_status status = open_file(m, path);
-    if (status == DC_OK && trace) status = open_trace(m);
+    dc_status status = open_file(m, path, trace);
     if (status == DC_OK) status = make_rows(m, count);
     dc_npz_writer_free(m->file);
     dc_npz_writer_free(m->trace);
@@ -423,6 +410,7 @@ static dc_status make_set(maker *m) {
     if (m->need > LARGE)
         fprintf(stderr, "%" PRId64 " episodes, %.3g million rows: up to %.1f GB of disk\n", m->all,
                 (double)(m->all * s->gen.rows) / 1e6, m->need / 1e9);
+    list_columns(m);
     DC_TRY(take_rows(m, &m->rows[0]));
     DC_TRY(take_rows(m, &m->rows[1]));
     DC_TRY(dc_pool_new(&m->pool, s->threads));
