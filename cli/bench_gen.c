@@ -98,22 +98,26 @@ static dc_status measure_oracle(const dc_gen *gen, dc_env *env, double *seconds)
     return DC_OK;
 }
 
-// That as a part of simulation's.
-static dc_status measure_rest(const dc_gen *gen, const dc_gen_rows *rows, double *part) {
+typedef struct cost { // of a table
+    double row;       // seconds of processor time
+    double part;      // oracles' time as a part of simulation's
+} cost;
+
+static dc_status measure_cost(const dc_gen *gen, const dc_gen_rows *rows, cost *out) {
     dc_philox_draws state;
     dc_env env;
     double own = 0;
     DC_TRY(dc_env_new(&env, gen->world, dc_draws_philox(&state, gen->seed, 0)));
     double start = cpu_now();
     dc_status status = gen->play(gen, &env, rows);
-    double row = (cpu_now() - start) / (double)gen->rows;
+    out->row = (cpu_now() - start) / (double)gen->rows;
     if (status == DC_OK) status = measure_oracle(gen, &env, &own);
-    *part = own / (row - own);
+    out->part = own / (out->row - own);
     dc_env_free(&env);
     return status;
 }
 
-static dc_status run(const flags *f, const dc_env_spec *spec, double speed[2], double *rest) {
+static dc_status run(const flags *f, const dc_env_spec *spec, double speed[2], cost *own) {
     dc_gen gen;
     int64_t episodes;
     dc_world *world;
@@ -126,7 +130,7 @@ static dc_status run(const flags *f, const dc_env_spec *spec, double speed[2], d
     dc_status status = take_rows(&gen, spec->family, &whole, &rows);
     if (status == DC_OK) status = measure(&gen, &rows, 1, f->seconds / 2, &speed[0]);
     if (status == DC_OK) status = measure(&gen, &rows, (int)f->threads, f->seconds / 2, &speed[1]);
-    if (status == DC_OK && !spec->maze) status = measure_rest(&gen, &rows, rest);
+    if (status == DC_OK && !spec->maze) status = measure_cost(&gen, &rows, own);
     free(whole);
     dc_world_free(world);
     return status;
@@ -135,7 +139,8 @@ static dc_status run(const flags *f, const dc_env_spec *spec, double speed[2], d
 dc_status bench_gen(int argc, char **argv) {
     flags f;
     dc_env_spec spec;
-    double speed[2], rest = 0;
+    double speed[2];
+    cost own = {0};
     cli_args args = {
         .usage = usage, .flags = flag_table, .config = &f, .takes = CLI_JSON | CLI_WORDS};
     DC_TRY(cli_args_parse(&args, argc, argv));
@@ -143,15 +148,17 @@ dc_status bench_gen(int argc, char **argv) {
     if (args.word_count > 1)
         return dc_fail(DC_USAGE, "dcrl bench gen [ENV]", "one environment at most");
     DC_TRY(dc_env_find(&spec, args.word_count ? args.words[0] : "pointmaze-medium-navigate-v0"));
-    DC_TRY(run(&f, &spec, speed, &rest));
+    DC_TRY(run(&f, &spec, speed, &own));
     if (args.json)
         printf("{\"bench\": \"gen\", \"env\": \"%s\", \"rows_per_second\": %.0f, "
-               "\"all_threads_rows_per_second\": %.0f, \"oracle_share\": %.4f}\n",
-               spec.name, speed[0], speed[1], rest);
+               "\"all_threads_rows_per_second\": %.0f, \"cpu_us_a_row\": %.0f, \"oracle_share\": "
+               "%.5f}\n",
+               spec.name, speed[0], speed[1], 1e6 * own.row, own.part);
     else
         printf("%s: %.0f rows a second on one thread, %.0f on all\n", spec.name, speed[0],
                speed[1]);
     if (!args.json && !spec.maze)
-        printf("oracles take %.2f %% of the processor time of simulation\n", 100 * rest);
+        printf("a row takes %.0f us of processor time; oracles take %.3f %% of simulation's\n",
+               1e6 * own.row, 100 * own.part);
     return DC_OK;
 }
