@@ -125,10 +125,10 @@ dc_status dc_layernorm_bwd(dc_cuda *cuda, const layernorm *n, tensor dy, tensor 
 // ---- whole networks in bf16 (mlp.cu) ----
 
 // A matrix as panels, the way tensor cores read their second factor from shared memory: W (in, out),
-// `in` padded with zeros to a multiple of 64, is cut into panels of 64 inputs and 128 outputs (32 in a thin matrix,
+// `in` padded with zeros to a multiple of 64, is cut into panels of 64 inputs and 256 outputs (32 in a thin matrix,
 // which has one column of panels), in the order of out, then in. A panel is a row of 64 bf16 for each output,
 // and in row r the 16 bytes number i lie at place i ^ (r & 7). wt is the same of the transposed matrix.
-enum { PANEL_IN = 64, PANEL_OUT = 128, THIN = 32 };
+enum { PANEL_IN = 64, PANEL_OUT = 256, THIN = 32 };
 struct mlp_layer {
     const bf16 *w, *wt;             // (e) panels; wt of the first layer is not there
     int in, in_pad;                 // in_pad: multiple of 64

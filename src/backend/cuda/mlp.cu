@@ -1,5 +1,5 @@
 // Whole networks in one launch each, for bf16 and layers of one width (256, 512 or 1024) on Hopper: a
-// cluster of blocks takes 64 rows through all layers. Each block has 128 columns of every layer, streams its
+// cluster of blocks takes 64 rows through all layers. Each block has 256 columns of every layer, streams its
 // panels of the matrices (internal.cuh) into a ring, keeps all columns of the rows in its shared
 // memory, and sends what it computed to the others. Backward goes the same way with the transposed
 // matrices, and leaves what dW needs; a second kernel forms all dW of a network.
@@ -9,13 +9,14 @@
 
 enum {
     ROWS = MLP_ROWS,
-    COLUMNS = PANEL_OUT, // of a block; each of its two groups of four warps has half of them
-    HALF = COLUMNS / 2,  //
+    GROUPS = 4,                     // of four warps in a block
+    PART = PANEL_OUT / GROUPS,      // columns of a group
+    COLUMNS = PANEL_OUT,            // of a block
     PANEL = COLUMNS * PANEL_IN * 2, // bytes
     PIECE_OF_ROWS = ROWS * PANEL_IN * 2,
     SLICE = COLUMNS / PANEL_IN * PIECE_OF_ROWS, // what a block computes of a layer, bytes
-    THREADS = 256,                              // that compute; one more warp asks for panels
-    MANY_BLOCKS = 400,                          // for dW
+    THREADS = GROUPS * 128,
+    MANY_BLOCKS = 400, // for dW
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -25,23 +26,27 @@ enum {
 template <int CTAS> struct block { // a block's place, and a thread's in it
     enum {
         WIDTH = CTAS * COLUMNS,
-        STAGES = CTAS == 4 ? 8 : 4,
+        STAGES = CTAS == 4 ? 2 : 4,
         ROWS_BYTES = WIDTH / PANEL_IN * PIECE_OF_ROWS
     };
     int rank, group, warp, lane, row, pair; // warp: in the group; row: the lane's first
     int column;                             // the lane's first, of the layer
     int e, tile, row0;
     char *ring, *rows; // panels; (64) bf16 rows as a factor of products: pieces of 64 columns
-    float2 *exchange;  // (CTAS * 2, 64)
+    float2 *exchange;  // (CTAS, GROUPS, 64)
     float (*sums)[4][COLUMNS]; // (4 warps)
     // Barriers: a panel is there, is done with; all groups told their numbers; the others' slices are there.
     uint32_t full, empty, told, sent;
+    // Thread 0 asks for panels: of layers from `layer` to `end`, then of a thin matrix.
+    const char *from;
+    int layer, step, end, left, bytes, asked;
+    const bf16 *thin;
     int taken, waited; // panels; slices
 };
 
 template <int CTAS> static size_t shared_bytes() {
     typedef block<CTAS> B;
-    return B::STAGES * PANEL + B::ROWS_BYTES + CTAS * 2 * ROWS * sizeof(float2) +
+    return B::STAGES * PANEL + B::ROWS_BYTES + CTAS * GROUPS * ROWS * sizeof(float2) +
            sizeof(float) * 4 * 4 * COLUMNS + (2 * B::STAGES + 2) * 8;
 }
 
@@ -119,22 +124,12 @@ __device__ static inline void send(uint32_t to, uint32_t from, int bytes, uint32
                  : "memory");
 }
 
-__device__ static inline void send_two(uint32_t to, float2 v) {
-    asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(v.x), "f"(v.y)
-                 : "memory");
-}
-
-__device__ static inline void arrive_at(uint32_t there) { // a barrier of any block
-    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(there)
-                 : "memory");
-}
-
-__device__ static inline void barrier_wait_cluster(uint32_t at, uint32_t parity) {
-    asm volatile("{\n.reg .pred p;\nagain:\n"
-                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1;\n"
-                 "@p bra done;\nbra again;\ndone:\n}" ::"r"(at),
-                 "r"(parity)
-                 : "memory");
+__device__ static inline void send_two(uint32_t to, float2 v, uint32_t barrier) {
+    asm volatile(
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::
+            "r"(to),
+        "f"(v.x), "f"(v.y), "r"(barrier)
+        : "memory");
 }
 
 __device__ static inline void cluster_sync() {
@@ -143,7 +138,7 @@ __device__ static inline void cluster_sync() {
 }
 
 __device__ static inline void workers_sync() { // the threads that compute
-    asm volatile("bar.sync 1, 256;" ::: "memory");
+    asm volatile("bar.sync 1, 512;" ::: "memory");
 }
 
 // What ordinary stores wrote is seen by the tensor cores.
@@ -217,14 +212,14 @@ template <int CTAS> __device__ static block<CTAS> enter(int first_tile) {
     b.lane = threadIdx.x & 31;
     b.row = b.warp * 16 + b.lane / 4;
     b.pair = b.lane % 4 * 2;
-    b.column = b.rank * COLUMNS + b.group * HALF + b.pair;
+    b.column = b.rank * COLUMNS + b.group * PART + b.pair;
     b.e = blockIdx.y;
     b.tile = first_tile + blockIdx.x / CTAS;
     b.row0 = b.tile * ROWS;
     b.ring = shared;
     b.rows = b.ring + b.STAGES * PANEL;
     b.exchange = (float2 *)(b.rows + b.ROWS_BYTES);
-    b.sums = (float(*)[4][COLUMNS])(b.exchange + CTAS * 2 * ROWS);
+    b.sums = (float(*)[4][COLUMNS])(b.exchange + CTAS * GROUPS * ROWS);
     b.full = shared_address(b.sums + 4);
     b.empty = b.full + b.STAGES * 8;
     b.told = b.empty + b.STAGES * 8;
@@ -235,7 +230,7 @@ template <int CTAS> __device__ static block<CTAS> enter(int first_tile) {
             barrier_new(b.full + i * 8, 1);
             barrier_new(b.empty + i * 8, THREADS / 32);
         }
-        barrier_new(b.told, CTAS * THREADS / 32);
+        barrier_new(b.told, 1);
         barrier_new(b.sent, 1);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
@@ -243,31 +238,43 @@ template <int CTAS> __device__ static block<CTAS> enter(int first_tile) {
     return b;
 }
 
-// The warp that asks: panels of layers [first, end) in turn, then a thin matrix for the first block.
-template <int CTAS>
-__device__ static void ask_all(const mlp &j, const block<CTAS> &b, int first, int end,
-                               const bf16 *thin) {
-    if (b.lane) return;
-    int asked = 0;
-    auto ask = [&](const char *from) {
-        int stage = asked % b.STAGES;
-        if (asked >= b.STAGES) barrier_wait(b.empty + stage * 8, (asked / b.STAGES - 1) & 1);
-        bulk_copy(shared_address(b.ring) + stage * PANEL, from, PANEL, b.full + stage * 8);
-        asked++;
-    };
-    int step = first < end ? 1 : -1;
-    for (int i = first; i != end; i += step) {
-        const mlp_layer &l = j.layer[i];
-        int panels = (step > 0 ? l.in_pad : b.WIDTH) / PANEL_IN;
-        const char *from =
-            (const char *)(step > 0 ? l.w : l.wt) + ((int64_t)b.e * CTAS + b.rank) * panels * PANEL;
-        for (int p = 0; p < panels; p++)
-            ask(from + p * PANEL);
+// The next panel, if there is one, into the stage that was released longest ago.
+template <int CTAS> __device__ static void ask(const mlp &j, block<CTAS> &b) {
+    enum { THIN_BYTES = block<CTAS>::WIDTH * THIN * 2 };
+    if (b.left == 0) {
+        if (b.layer != b.end) {
+            const mlp_layer &l = j.layer[b.layer];
+            b.left = (b.step > 0 ? l.in_pad : b.WIDTH) / PANEL_IN;
+            b.from = (const char *)(b.step > 0 ? l.w : l.wt) +
+                     ((int64_t)b.e * CTAS + b.rank) * b.left * PANEL;
+            b.bytes = PANEL;
+            b.layer += b.step;
+        } else if (b.thin) {
+            b.bytes = THIN_BYTES < PANEL ? THIN_BYTES : PANEL;
+            b.left = THIN_BYTES / b.bytes;
+            b.from = (const char *)b.thin + (int64_t)b.e * THIN_BYTES;
+            b.thin = NULL;
+        } else
+            return;
     }
-    if (!thin || b.rank) return;
-    enum { BYTES = block<CTAS>::WIDTH * THIN * 2 };
-    for (int at = 0; at < BYTES; at += PANEL)
-        ask((const char *)thin + (int64_t)b.e * BYTES + at);
+    int stage = b.asked % b.STAGES;
+    if (b.asked >= b.STAGES) barrier_wait(b.empty + stage * 8, (b.asked / b.STAGES - 1) & 1);
+    bulk_copy(shared_address(b.ring) + stage * PANEL, b.from, b.bytes, b.full + stage * 8);
+    b.from += PANEL;
+    b.left--;
+    b.asked++;
+}
+
+template <int CTAS>
+__device__ static void start_asking(const mlp &j, block<CTAS> &b, int first, int end,
+                                    const bf16 *thin) {
+    b.layer = first;
+    b.end = end;
+    b.step = first < end ? 1 : -1;
+    b.left = b.asked = 0;
+    b.thin = b.rank ? NULL : thin;
+    for (int i = 0; i < b.STAGES && threadIdx.x == 0; i++)
+        ask(j, b);
 }
 
 template <int CTAS> __device__ static inline uint32_t await_panel(block<CTAS> &b) {
@@ -277,15 +284,19 @@ template <int CTAS> __device__ static inline uint32_t await_panel(block<CTAS> &b
     return shared_address(b.ring) + stage * PANEL;
 }
 
-template <int CTAS> __device__ static inline void release(const block<CTAS> &b, int panel) {
+// A panel has been read by the warp; thread 0 asks for what takes its place.
+template <int CTAS> __device__ static inline void release(const mlp &j, block<CTAS> &b, int panel) {
     if (b.lane == 0) barrier_arrive(b.empty + panel % b.STAGES * 8);
+    if (threadIdx.x == 0) ask(j, b);
+    __syncwarp();
 }
 
 // acc = the rows times the group's columns of the next matrix.
-template <int CTAS> __device__ static void product(block<CTAS> &b, float acc[32], int panels) {
+template <int CTAS>
+__device__ static void product(const mlp &j, block<CTAS> &b, float acc[32], int panels) {
     uint32_t rows = shared_address(b.rows);
     for (int p = 0; p < panels; p++) {
-        uint32_t panel = await_panel(b) + b.group * (PANEL / 2);
+        uint32_t panel = await_panel(b) + b.group * (PANEL / GROUPS);
         products_begin();
 #pragma unroll
         for (int k = 0; k < PANEL_IN / 16; k++)
@@ -294,10 +305,10 @@ template <int CTAS> __device__ static void product(block<CTAS> &b, float acc[32]
         products_end();
         if (!p) continue;
         products_wait<1>(); // the panel before this one has been read
-        release(b, b.taken - 2);
+        release(j, b, b.taken - 2);
     }
     products_wait<0>();
-    release(b, b.taken - 1);
+    release(j, b, b.taken - 1);
 }
 
 // The same with a matrix of at most 32 columns, for the first group of the first block.
@@ -336,22 +347,21 @@ __device__ static inline float gate(float x) {
     return 0.5f + 0.5f * t;
 }
 
-// Two numbers of each of the lane's rows, of the group's columns, for all blocks.
+// Two numbers of each of the lane's rows, of the group's columns, for all blocks: those who wait see them, and that the
+// group is done with the rows.
 template <int CTAS> __device__ static void tell(const block<CTAS> &b, const float2 v[2]) {
+    if (threadIdx.x == 0) barrier_expect(b.told, CTAS * GROUPS * ROWS * (int)sizeof(float2));
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        uint32_t at = shared_address(&b.exchange[(b.rank * 2 + b.group) * ROWS + b.row + 8 * h]);
-        for (int r = b.pair / 2; r < CTAS; r += 4) // four lanes have the same row
-            send_two(of_block(at, r), v[h]);
+        uint32_t at =
+            shared_address(&b.exchange[(b.rank * GROUPS + b.group) * ROWS + b.row + 8 * h]);
+        if (b.pair / 2 < CTAS) // four lanes have the same row
+            send_two(of_block(at, b.pair / 2), v[h], of_block(b.told, b.pair / 2));
     }
-    asm volatile("fence.acq_rel.cluster;" ::: "memory");
-    __syncwarp();
-    if (b.lane < CTAS) arrive_at(of_block(b.told, b.lane));
 }
 
-// All groups of all blocks have told theirs, and are done with the rows.
 template <int CTAS> __device__ static void await_numbers(const block<CTAS> &b) {
-    barrier_wait_cluster(b.told, b.waited & 1);
+    barrier_wait(b.told, b.waited & 1);
 }
 
 // The block's columns are written: send them to the others, and wait for theirs.
@@ -389,7 +399,28 @@ __device__ static void store_slice(const block<CTAS> &b, bf16 *to, int first, in
 template <int CTAS>
 __device__ static inline uint4 *kept(const mlp &j, const mlp_layer &l, const block<CTAS> &b) {
     int64_t tile = (int64_t)b.e * j.tiles + b.tile;
-    return (uint4 *)l.z + (((tile * CTAS + b.rank) * 2 + b.group) * 4) * 128 + threadIdx.x % 128;
+    return (uint4 *)l.z + (((tile * CTAS + b.rank) * GROUPS + b.group) * 4) * 128 +
+           threadIdx.x % 128;
+}
+
+template <int CTAS>
+__device__ static void store_kept(const mlp &j, const mlp_layer &l, const block<CTAS> &b,
+                                  const uint32_t z[16]) {
+    uint4 *to = kept(j, l, b);
+#pragma unroll
+    for (int q = 0; q < 4; q++)
+        to[q * 128] = make_uint4(z[4 * q], z[4 * q + 1], z[4 * q + 2], z[4 * q + 3]);
+}
+
+template <int CTAS>
+__device__ static void load_kept(const mlp &j, const mlp_layer &l, const block<CTAS> &b,
+                                 uint32_t z[16]) {
+    const uint4 *from = kept(j, l, b);
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+        uint4 v = from[q * 128];
+        z[4 * q] = v.x, z[4 * q + 1] = v.y, z[4 * q + 2] = v.z, z[4 * q + 3] = v.w;
+    }
 }
 
 // ---- forward ----
@@ -408,33 +439,30 @@ template <int CTAS> __device__ static void load_input(const mlp &j, const block<
     workers_sync();
 }
 
-// Bias, then what backward needs (rounded as it will read it), then GELU; mean and spread of the group's
-// columns of each row go to all blocks.
+// Bias, then GELU; mean and spread of the group's columns of each row go to all blocks. z is what GELU got, rounded as
+// backward will read it.
 template <int CTAS>
-__device__ static void activate(const mlp &j, const mlp_layer &l, const block<CTAS> &b,
-                                float acc[32], bool keep) {
-    uint4 *z = kept(j, l, b);
+__device__ static void activate(const mlp_layer &l, const block<CTAS> &b, float acc[32],
+                                uint32_t z[16]) {
     const float *bias = l.b + b.e * b.WIDTH + b.column;
     float sum[2] = {0, 0};
 #pragma unroll
-    for (int q = 0; q < 4; q++) {
-        uint32_t word[4];
+    for (int i = 0; i < 8; i++) {
+        float2 add = *(const float2 *)(bias + i * 8);
 #pragma unroll
-        for (int k = 0; k < 4; k++) { // columns +8, row +8
-            float2 add = *(const float2 *)(bias + (2 * q + k / 2) * 8);
-            float *v = &acc[8 * q + 2 * k];
-            word[k] = pack(v[0] + add.x, v[1] + add.y);
-            float2 x = unpack(word[k]);
+        for (int h = 0; h < 2; h++) {
+            float *v = &acc[4 * i + 2 * h];
+            z[2 * i + h] = pack(v[0] + add.x, v[1] + add.y);
+            float2 x = unpack(z[2 * i + h]);
             v[0] = x.x * gate(x.x);
             v[1] = x.y * gate(x.y);
-            sum[k % 2] += v[0] + v[1];
+            sum[h] += v[0] + v[1];
         }
-        if (keep) z[q * 128] = make_uint4(word[0], word[1], word[2], word[3]);
     }
     float2 numbers[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        float mean = sum_of_four(sum[h]) / HALF, square = 0;
+        float mean = sum_of_four(sum[h]) / PART, square = 0;
 #pragma unroll
         for (int i = 0; i < 8; i++) {
             float d = acc[4 * i + 2 * h] - mean, f = acc[4 * i + 2 * h + 1] - mean;
@@ -455,12 +483,12 @@ __device__ static void normalise(const mlp &j, const mlp_layer &l, const block<C
         int row = b.row + 8 * h;
         float mean = 0, square = 0;
 #pragma unroll
-        for (int g = 0; g < CTAS * 2; g++)
-            mean += b.exchange[g * ROWS + row].x / (float)(CTAS * 2);
+        for (int g = 0; g < CTAS * GROUPS; g++)
+            mean += b.exchange[g * ROWS + row].x / (float)(CTAS * GROUPS);
 #pragma unroll
-        for (int g = 0; g < CTAS * 2; g++) {
+        for (int g = 0; g < CTAS * GROUPS; g++) {
             float2 part = b.exchange[g * ROWS + row];
-            square += part.y + HALF * (part.x - mean) * (part.x - mean);
+            square += part.y + PART * (part.x - mean) * (part.x - mean);
         }
         stats[h] = make_float2(mean, rsqrtf(square / (float)b.WIDTH + 1e-6f));
         if (keep && b.rank == 0 && b.group == 0 && b.pair == 0)
@@ -494,13 +522,15 @@ template <int CTAS> __device__ static void work_forward(const mlp &j, block<CTAS
     load_input(j, b);
     bool keep = b.row0 < j.hi && b.row0 + ROWS > j.lo;
     float acc[32];
+    uint32_t z[16];
     for (int i = 0; i < j.layers; i++) {
         const mlp_layer &l = j.layer[i];
-        product(b, acc, l.in_pad / PANEL_IN);
-        activate(j, l, b, acc, keep);
+        product(j, b, acc, l.in_pad / PANEL_IN);
+        activate(l, b, acc, z);
         await_numbers(b);
         normalise(j, l, b, acc, keep);
         share_slice(b);
+        if (keep && l.z) store_kept(j, l, b, z);
         if (keep && l.h) store_slice(b, l.h + b.e * (int64_t)(j.hi - j.lo) * b.WIDTH, j.lo, j.hi);
         await_slices(b);
     }
@@ -518,10 +548,8 @@ template <int CTAS> __device__ static void run_forward(const mlp &j) {
     if (j.used && (int)blockIdx.x / CTAS * ROWS >= *j.used) return;
     block<CTAS> b = enter<CTAS>(0);
     cluster_sync(); // everybody's barriers are there
-    if (threadIdx.x >= THREADS)
-        ask_all(j, b, 0, j.layers, j.head_panel);
-    else
-        work_forward(j, b);
+    start_asking(j, b, 0, j.layers, j.head_panel);
+    work_forward(j, b);
     __syncwarp();
     cluster_sync(); // nobody leaves while others may send
 }
@@ -587,19 +615,17 @@ enum { D_SCALE, D_SHIFT, D_B, D_HEAD }; // sums over rows
 // normalised row, whose two means go to all blocks.
 template <int CTAS>
 __device__ static void sums_of_layer(const mlp_layer &l, const block<CTAS> &b, float acc[32],
-                                     const uint4 *z, const row_numbers &r, bool head) {
+                                     const uint32_t z[16], const row_numbers &r, bool head) {
     float q1[2] = {0, 0}, q2[2] = {0, 0};
-    int c0 = b.group * HALF + b.pair;
+    int c0 = b.group * PART + b.pair;
 #pragma unroll
     for (int q = 0; q < 4; q++) {
         float v[8] = {}, v_head[4] = {};
-        uint4 raw = z[q * 128];
-        uint32_t word[4] = {raw.x, raw.y, raw.z, raw.w};
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             int c = b.e * b.WIDTH + b.column + (2 * q + k / 2) * 8;
             float2 scale = *(const float2 *)(l.scale + c), shift = *(const float2 *)(l.shift + c);
-            float2 x = unpack(word[k]), s = r.stats[k % 2];
+            float2 x = unpack(z[4 * q + k]), s = r.stats[k % 2];
             float *g = &acc[8 * q + 2 * k];
             float n0 = (x.x * gate(x.x) - s.x) * s.y, n1 = (x.y * gate(x.y) - s.x) * s.y;
             v[k / 2 * 2] += g[0] * n0;
@@ -629,28 +655,26 @@ __device__ static void sums_of_layer(const mlp_layer &l, const block<CTAS> &b, f
 
 // Through LayerNorm and GELU: the gradient before the bias becomes part of the rows, its sums are taken too.
 template <int CTAS>
-__device__ static void through_layer(const block<CTAS> &b, float acc[32], const uint4 *z,
+__device__ static void through_layer(const block<CTAS> &b, float acc[32], const uint32_t z[16],
                                      const row_numbers &r) {
     float2 mean[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         mean[h] = make_float2(0, 0);
 #pragma unroll
-        for (int g = 0; g < CTAS * 2; g++) {
+        for (int g = 0; g < CTAS * GROUPS; g++) {
             float2 part = b.exchange[g * ROWS + b.row + 8 * h];
             mean[h].x += part.x / (float)b.WIDTH;
             mean[h].y += part.y / (float)b.WIDTH;
         }
     }
-    int c0 = b.group * HALF + b.pair;
+    int c0 = b.group * PART + b.pair;
 #pragma unroll
     for (int q = 0; q < 4; q++) {
         float v[4] = {};
-        uint4 raw = z[q * 128];
-        uint32_t word[4] = {raw.x, raw.y, raw.z, raw.w};
 #pragma unroll
         for (int k = 0; k < 4; k++) {
-            float2 two = unpack(word[k]), s = r.stats[k % 2];
+            float2 two = unpack(z[4 * q + k]), s = r.stats[k % 2];
             float d[2];
 #pragma unroll
             for (int c = 0; c < 2; c++) {
@@ -701,9 +725,10 @@ template <int CTAS> __device__ static void work_backward(const mlp &j, block<CTA
     int64_t part = ((int64_t)b.e * gridDim.x + blockIdx.x) / CTAS;
     float *head_parts = j.head_parts ? j.head_parts + part * (b.WIDTH + 1) : NULL;
     if (head_parts) head_bias(j, b, head_parts + b.WIDTH);
+    uint32_t z[16];
+    load_kept(j, j.layer[j.layers - 1], b, z);
     for (int i = j.layers - 1; i >= 0; i--) {
         const mlp_layer &l = j.layer[i];
-        const uint4 *z = kept(j, l, b);
         bool head = head_parts && i == j.layers - 1;
 #pragma unroll
         for (int h = 0; h < 2; h++)
@@ -716,7 +741,9 @@ template <int CTAS> __device__ static void work_backward(const mlp &j, block<CTA
             store_sums(b, l.parts + part * 3 * b.WIDTH, head ? head_parts : NULL);
         if (l.dz) store_slice(b, l.dz + b.e * (int64_t)(j.hi - j.lo) * b.WIDTH, j.lo, j.hi);
         await_slices(b);
-        if (i) product(b, acc, b.WIDTH / PANEL_IN);
+        if (!i) break;
+        load_kept(j, j.layer[i - 1], b, z); // while the product runs
+        product(j, b, acc, b.WIDTH / PANEL_IN);
     }
     if (!j.dx || b.rank || b.group) return;
     float thin[16];
@@ -730,24 +757,22 @@ template <int CTAS> __device__ static void work_backward(const mlp &j, block<CTA
 template <int CTAS> __device__ static void run_backward(const mlp &j) {
     block<CTAS> b = enter<CTAS>(j.lo / ROWS);
     cluster_sync();
-    if (threadIdx.x >= THREADS)
-        ask_all(j, b, j.layers - 1, 0, j.dx_panel);
-    else
-        work_backward(j, b);
+    start_asking(j, b, j.layers - 1, 0, j.dx_panel);
+    work_backward(j, b);
     __syncwarp();
     cluster_sync();
 }
 #endif // HOPPER
 
 template <int CTAS>
-__global__ static void __launch_bounds__(THREADS + 32, 1) forward(const __grid_constant__ mlp j) {
+__global__ static void __launch_bounds__(THREADS, 1) forward(const __grid_constant__ mlp j) {
 #ifdef HOPPER
     run_forward<CTAS>(j);
 #endif
 }
 
 template <int CTAS>
-__global__ static void __launch_bounds__(THREADS + 32, 1) backward(const __grid_constant__ mlp j) {
+__global__ static void __launch_bounds__(THREADS, 1) backward(const __grid_constant__ mlp j) {
 #ifdef HOPPER
     run_backward<CTAS>(j);
 #endif
@@ -918,18 +943,18 @@ static dc_status launch(dc_cuda *cuda, const mlp *j, K kernel, dim3 grid, int th
 }
 
 template <int CTAS> static dc_status start(dc_cuda *cuda, const mlp *j, bool back, int tiles) {
-    return launch(cuda, j, back ? backward<CTAS> : forward<CTAS>, dim3(tiles * CTAS, j->e),
-                  THREADS + 32, shared_bytes<CTAS>(), CTAS, 1);
+    return launch(cuda, j, back ? backward<CTAS> : forward<CTAS>, dim3(tiles * CTAS, j->e), THREADS,
+                  shared_bytes<CTAS>(), CTAS, 1);
 }
 
 static dc_status start_any(dc_cuda *cuda, const mlp *j, bool back, int tiles) {
     switch (j->width) {
     case 256:
-        return start<2>(cuda, j, back, tiles);
+        return start<1>(cuda, j, back, tiles);
     case 512:
-        return start<4>(cuda, j, back, tiles);
+        return start<2>(cuda, j, back, tiles);
     default:
-        return start<8>(cuda, j, back, tiles);
+        return start<4>(cuda, j, back, tiles);
     }
 }
 
