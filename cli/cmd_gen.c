@@ -31,7 +31,7 @@ static const char usage[] =
     "example: dcrl gen lock-512 -o lock-512.npz\n"
     "         dcrl gen pointmaze-medium-navigate-v0 -o data/\n"
     "         dcrl gen puzzle-3x3-play-v0 -o data/\n"
-    "         dcrl gen puzzle-4x6-play-v0 --episodes 100000 -o data/puzzle-100m/\n";
+    "         dcrl gen puzzle-4x6-play-100m-v0 -o data/puzzle-100m/\n";
 
 typedef struct flags {
     char out[DC_TEXT_MAX], draws[DC_TEXT_MAX], trace[DC_TEXT_MAX];
@@ -39,7 +39,7 @@ typedef struct flags {
     int64_t episodes, rows, shards, seed, threads;
 } flags;
 
-enum { MANY_EPISODES = 10000, SHARD_EPISODES = 1000 };
+enum { MANY_EPISODES = 10000, SHARD_EPISODES = 1000, LARGE_EPISODES = 100000 };
 
 static const dc_option table[] = {
     {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL,
@@ -129,7 +129,7 @@ static dc_status read_draws(dc_gen *gen, const char *path, int64_t episodes, dou
 }
 
 // FILE of FILE.npz, or in a folder OGBench's name.
-static dc_status name_stem(const flags *f, const dc_env_spec *spec, dc_data_kind kind,
+static dc_status name_stem(const flags *f, const dc_env_spec *spec, const char *words,
                            dc_text *stem) {
     size_t n = strlen(f->out);
     if (n > 4 && !strcmp(f->out + n - 4, ".npz")) {
@@ -138,14 +138,17 @@ static dc_status name_stem(const flags *f, const dc_env_spec *spec, dc_data_kind
     }
     DC_TRY(dc_folder_make(f->out));
     dc_text_add(stem, "%s%s%.*s-%s-v0", f->out, f->out[n - 1] == '/' ? "" : "/",
-                (int)strlen(spec->name) - 3, spec->name, dc_data_word(kind));
+                (int)strlen(spec->name) - 3, spec->name, words);
     return dc_text_status(stem);
 }
 
-static dc_status make_set(gen_set *set, const flags *f, const dc_env_spec *spec, dc_text *stem) {
+static dc_status make_set(gen_set *set, const flags *f, const dc_env_spec *spec, bool large,
+                          dc_text *stem) {
     dc_world *world = NULL;
     double *draws = NULL;
-    dc_status status = name_stem(f, spec, set->gen.kind, stem);
+    char words[32];
+    snprintf(words, sizeof words, "%s%s", dc_data_word(set->gen.kind), large ? "-100m" : "");
+    dc_status status = name_stem(f, spec, words, stem);
     set->stem = stem->bytes;
     if (status == DC_OK && f->draws[0])
         status = read_draws(&set->gen, f->draws, set->episodes + set->episodes / 10, &draws);
@@ -166,8 +169,10 @@ static dc_status write_set(const char *env, const flags *f) {
         return dc_fail(DC_USAGE, "leave one of them out",
                        "--type and the name '%s' say different things", env);
     dc_data_kind kind = f->type ? (dc_data_kind)f->type : spec.data;
+    bool large = spec.large;
     dc_env_plain(&spec); // forms of a task share the same data
     DC_TRY(dc_gen_init(&set.gen, &spec, kind, &set.episodes));
+    if (large) set.episodes = LARGE_EPISODES;
     if (f->episodes) set.episodes = f->episodes;
     if (f->rows) set.gen.rows = f->rows;
     int64_t shards = f->shards                      ? f->shards
@@ -181,7 +186,7 @@ static dc_status write_set(const char *env, const flags *f) {
     if (f->trace[0] && spec.maze)
         return dc_fail(DC_USAGE, "leave --trace out", "there is no trace of %s", spec.name);
     dc_text_init(&stem);
-    dc_status status = make_set(&set, f, &spec, &stem);
+    dc_status status = make_set(&set, f, &spec, large, &stem);
     dc_text_fini(&stem);
     return status;
 }

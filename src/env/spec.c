@@ -230,6 +230,7 @@ static bool read_tail(dc_env_spec *spec, const char *rest) {
     for (int w = first; w <= last; w++)
         if (spec->data == DC_DATA_ANY && take(&rest, dc_data_word((dc_data_kind)w)))
             spec->data = (dc_data_kind)w;
+    spec->large = !spec->maze && spec->data != DC_DATA_ANY && take(&rest, "100m");
     if (take(&rest, "oraclerep"))
         spec->oracle = true;
     else if (take(&rest, "singletask"))
@@ -249,6 +250,7 @@ static void complete(dc_env_spec *spec) {
 
 void dc_env_plain(dc_env_spec *spec) {
     spec->data = DC_DATA_ANY;
+    spec->large = false;
     spec->oracle = false;
     spec->task = 0;
     spec->goal = spec->family->obs;

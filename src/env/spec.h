@@ -4,7 +4,7 @@
 //
 // A name is OGBench's, with the parts in brackets left out at will:
 //     FAMILY-MAZE[-navigate|-stitch|-explore][-oraclerep | -singletask[-taskK]][-v0]
-//     TABLE[-play|-noisy][-oraclerep | -singletask[-taskK]][-v0]
+//     TABLE[-play[-100m]|-noisy[-100m]][-oraclerep | -singletask[-taskK]][-v0]
 #ifndef DC_ENV_SPEC_H
 #define DC_ENV_SPEC_H
 
@@ -92,6 +92,7 @@ typedef struct dc_env_spec {
     const dc_maze_task *tasks;  // (DC_TASKS) of a maze
     const dc_manip_task *manip; // (DC_TASKS) of a table
     dc_data_kind data;          // the data's word in the name
+    bool large;                 // of it the set of 100 million transitions
     bool oracle;                // goals are what counts of an observation, not all of it
     int task;                   // 1 ... 5: single-task form; 0: goal-conditioned
     int goal;                   // values of a goal

@@ -165,6 +165,8 @@ def test_shards():
         for more in [["--seed", 6], ["--episodes", 31], ["--shards", 5], ["--rows", 22]]:
             rest = {"--episodes": 30, "--seed": 5, "--shards": 4, "--rows": 21, more[0]: more[1]}
             bad(1, ["another set", ".gen.json"], "gen", "cube-single-play", "-o", scratch.at("many"), *[w for p in rest.items() for w in p])
+        told = gen(scratch, "cube-single-play-100m-v0", "large", "--episodes", 2, "--shards", 2)
+        assert "large/cube-single-play-100m-v0-001.npz" in told, told
         bad(2, "shards", "gen", "cube-single-play", "--episodes", 3, "--shards", 4, "-o", scratch.at("few"))
 
 
