@@ -79,7 +79,7 @@ static void list_columns(maker *m) {
         {"ended", DC_B1, 0, offsetof(dc_gen_rows, ended), true},
     };
     for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
-        bool absent = all[k].type == DC_I8 && !f->buttons;
+        bool absent = all[k].at == offsetof(dc_gen_rows, buttons) && !f->buttons;
         if (!absent && (trace || !all[k].trace)) m->columns[m->column_count++] = all[k];
     }
 }

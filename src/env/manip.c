@@ -371,6 +371,7 @@ enum { ARM = 19, CUBE = 9, BUTTON = 4, ARM_DOF = 14 };
     TABLE(0, (rows) * (cols_), 0, 5, task_), .cols = cols_,                                        \
                                              .picks = {{ARM + 1, 1, BUTTON, (rows) * (cols_)}}
 
+// Time limit; of the data: episodes, random actions of noisy ones, range of the chance to stack.
 const dc_manip_row dc_manip_rows[DC_MANIPS] = {
     {{.name = "cube-single", .about = "an arm moves a cube", CUBES(1)},
      cube_single,
