@@ -105,9 +105,10 @@ def test_loader():
         for name in NAMES:
             full = f"{name}-{random.choice(KINDS)}"
             gen(scratch, f"{full}-v0", "data", "--episodes", 10, "--shards", 1)
-            table = make_collector(name, 1).unwrapped
             for form in ["", "oraclerep-", f"singletask-task{random.randint(1, 5)}-"] if name in ("cube-double", "scene", "puzzle-4x4") else [""]:
                 env, train, val = ogbench.make_env_and_datasets(f"{full}-{form}v0", dataset_dir=scratch.at("data"), add_info=True)
+                env.reset()
+                table = env.unwrapped
                 assert train["observations"].shape == (200, *env.observation_space.shape) and val["actions"].shape == (20, 5), full
                 assert train["terminals"].sum() == 10 and train["observations"].dtype == np.float32
                 assert train["qpos"].shape == (200, table.model.nq) and train["qvel"].shape == (200, table.model.nv)
