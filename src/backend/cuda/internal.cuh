@@ -173,6 +173,7 @@ struct narrow {
     int cols;
     bool add, sync; // sync: a barrier first
     double a, b;
+    double g; // gradient of a reduction, which is known beforehand
     const float *x[DC_INPUTS];
     int64_t step[DC_INPUTS];
     int members[DC_INPUTS];
@@ -180,12 +181,32 @@ struct narrow {
     int64_t ystep;
     const float *dy;
     int64_t dystep;
+    // Registers that hold member 0 of these numbers, the others follow; -1: read them from memory.
+    int x_slot[DC_INPUTS], dy_slot, y_slot;
+    bool y_there; // y's register holds what is added to
+    int sum;      // forward of a reduction: number of its sum
 };
-enum { NARROW_ZERO = DC_OPS, NARROW_ONE, NARROW_MOST = 200 }; // most in one launch
+enum { NARROW_ZERO = DC_OPS, NARROW_MOST = 96, NARROW_SLOTS = 160 }; // most in one launch
+struct narrow_list {
+    const narrow *ops; // device
+    int count, slots, sums;
+    double *partials; // (sums, dc_narrow_blocks)
+};
 bool dc_is_narrow(dc_op op);
 bool dc_is_reduction(dc_op op);
-dc_status dc_narrow_run(dc_cuda *cuda, const narrow *device_list, int count, int64_t widest,
-                        bool together);
+int dc_narrow_sums(dc_op op);              // that a reduction takes
+int dc_narrow_blocks(const dc_cuda *cuda); // that leave a partial sum each
+dc_status dc_narrow_run(dc_cuda *cuda, const narrow_list *list);
+
+// What is left of reductions when all groups are done: their sums, then ops on single numbers, in order.
+struct final_op {
+    int op; // a reduction, add or affine
+    double a, b, cells;
+    const double *partials;
+    int blocks;
+    const float *x, *y;
+    float *out;
+};
 
 dc_status dc_splice_fwd(dc_cuda *cuda, tensor x, tensor y, tensor out, int column);
 dc_status dc_splice_bwd(dc_cuda *cuda, tensor dout, tensor dy, int column, bool add);
@@ -225,11 +246,14 @@ struct update_job {
     const float *loss;
     const column_sum *sums; // (sum_count)
     int sum_count, sum_longest;
+    const final_op *finals; // (final_count)
+    int final_count;
     const shadow *shadows; // (shadow_count)
     int shadow_count;
     const piece *pieces; // (piece_count)
     int piece_count;
     const panels *matrices;
+    int widest; // of their columns
 };
 enum { NORM_BLOCKS = 256 };
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *job);

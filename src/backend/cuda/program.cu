@@ -27,12 +27,16 @@ struct unit { // one thing to start
     cudaEvent_t done;
 };
 
-struct group { // of narrow ops
-    narrow *device;
-    std::vector<narrow> list;
+struct narrow_op { // that waits to go, with keys as a unit has them
+    narrow op;
     std::vector<int> reads, writes;
-    int64_t widest;
-    bool together;
+    bool late; // a metric's: nothing of this step reads it
+};
+
+struct group { // of narrow ops, one launch
+    std::vector<narrow> ops;
+    std::vector<int> reads, writes;
+    narrow_list list;
 };
 
 struct part_sums { // of a layer's backward: where sums over rows lie until they are added up
@@ -64,7 +68,10 @@ struct dc_program {
     std::vector<panels> matrices;
     std::vector<unit> units;
     std::vector<group> groups;
-    std::vector<char> pending_value, pending_grad; // made by narrow ops that wait
+    std::vector<narrow_op> waiting;
+    std::vector<double> scalar_grad; // of nodes that are one number, made of reductions alone
+    std::vector<char> scalar;
+    std::vector<final_op> finals;
     std::vector<column_sum> sums;
     std::vector<shadow> shadows;
     update_job job;
@@ -608,39 +615,191 @@ static void push_unit(dc_program *p, unit::kind what, dc_ref r) {
     p->units.push_back(u);
 }
 
-static void flush(dc_program *p) {
-    if (p->groups.empty() || p->groups.back().list.empty()) return;
-    push_unit(p, unit::GROUP, (dc_ref)p->groups.size() - 1);
-    p->groups.push_back(group());
-    std::fill(p->pending_value.begin(), p->pending_value.end(), 0);
-    std::fill(p->pending_grad.begin(), p->pending_grad.end(), 0);
+static bool has(const std::vector<int> &list, int key) {
+    return std::find(list.begin(), list.end(), key) != list.end();
 }
 
-// What numbers of the list under way an op reads: a barrier is needed unless the same thread made them.
-static bool made_elsewhere(const group *g, const void *p, int64_t count) {
-    for (const narrow &w : g->list)
-        if (w.y == p && w.count == count && !(w.input < 0 && dc_is_reduction((dc_op)w.op)))
-            return false;
-    return true;
+static bool meets(const std::vector<int> &a, const std::vector<int> &b) {
+    for (int key : a)
+        if (has(b, key)) return true;
+    return false;
 }
 
-static void push_narrow(dc_program *p, narrow n, bool reads_pending) {
-    group *g = &p->groups.back();
-    if ((int)g->list.size() == NARROW_MOST) {
-        flush(p);
-        g = &p->groups.back();
-        reads_pending = false;
+// Number of the register where an earlier op of the phase left these numbers, -1 if none did.
+static int find_slot(const group *g, int phase, const void *y, int64_t count, int64_t step, int e) {
+    for (int i = (int)g->ops.size() - 1; i >= phase; i--) {
+        const narrow *w = &g->ops[(size_t)i];
+        if (w->y == y && w->count == count && w->y_slot >= 0 &&
+            (e == 1 || (w->ystep == step && w->e >= e)))
+            return w->y_slot;
     }
-    if (reads_pending) {
-        const void *all[] = {n.x[0], n.x[1], n.x[2], n.dy, n.input >= 0 ? n.y : NULL};
-        for (const void *x : all)
-            n.sync = n.sync || (x && made_elsewhere(g, x, n.count));
-        n.sync = n.sync || n.op == DC_OP_unpack || n.op == DC_OP_expected ||
-                 n.op == DC_OP_log_likelihood;
+    return -1;
+}
+
+// Does the phase write to where x reads, in a way that registers do not tell?
+static bool touches(const narrow_op *maker, const narrow_op *reader) {
+    return meets(maker->writes, reader->reads) || meets(maker->writes, reader->writes);
+}
+
+static bool leaves_register(const narrow *n) {
+    if (n->op == NARROW_ZERO || n->input < 0) return n->op == NARROW_ZERO || n->sum < 0;
+    return n->op != DC_OP_expected && n->op != DC_OP_log_likelihood;
+}
+
+static bool reads_rows(const narrow *n) { // numbers of other places than its own
+    return n->op == DC_OP_expected || n->op == DC_OP_log_likelihood || n->op == DC_OP_unpack ||
+           (n->op == DC_OP_relative_mean && n->input >= 0);
+}
+
+// Put an op at the end of a group: find its operands in registers, or put a barrier before it.
+static void append(group *g, std::vector<const narrow_op *> *made, int *phase, const narrow_op *w) {
+    narrow n = w->op;
+    auto place = [&]() {
+        for (int i = 0; i < DC_INPUTS; i++)
+            n.x_slot[i] = n.x[i] && !reads_rows(&n)
+                              ? find_slot(g, *phase, n.x[i], n.count, n.step[i], n.members[i])
+                              : -1;
+        n.dy_slot = n.dy ? find_slot(g, *phase, n.dy, n.count, n.dystep, n.dystep ? n.e : 1) : -1;
+        n.y_slot = find_slot(g, *phase, n.y, n.count, n.ystep, n.e);
+        n.y_there = n.add && n.y_slot >= 0;
+    };
+    place();
+    // Whatever the phase wrote to its operands must be in a register.
+    for (size_t i = (size_t)*phase; i < g->ops.size() && !n.sync; i++) {
+        if (!touches((*made)[i], w)) continue;
+        const narrow *m = &g->ops[i];
+        bool seen = m->y_slot >= 0 && (m->y_slot == n.dy_slot || (m->y_slot == n.y_slot && n.add));
+        for (int k = 0; k < DC_INPUTS; k++)
+            seen = seen || (m->y_slot >= 0 && m->y_slot == n.x_slot[k]);
+        bool later = false; // by an op whose result is in the register
+        for (size_t k = i + 1; k < g->ops.size(); k++)
+            later = later || (g->ops[k].y_slot >= 0 && g->ops[k].y_slot == m->y_slot);
+        n.sync = !seen && !later;
     }
-    g->together = g->together || n.sync || (n.op < DC_OPS && dc_is_reduction((dc_op)n.op));
-    g->widest = n.count > g->widest ? n.count : g->widest;
-    g->list.push_back(n);
+    if (n.sync) {
+        *phase = (int)g->ops.size();
+        place();
+    }
+    if (n.y_slot < 0 && leaves_register(&n)) {
+        n.y_slot = g->list.slots;
+        g->list.slots += n.e;
+    }
+    if (n.sum >= 0) {
+        n.sum = g->list.sums;
+        g->list.sums += dc_narrow_sums((dc_op)n.op);
+    }
+    g->ops.push_back(n);
+    made->push_back(w);
+}
+
+static bool full(const group *g, const narrow_op *w) {
+    return (int)g->ops.size() == NARROW_MOST || g->list.slots + w->op.e > NARROW_SLOTS;
+}
+
+// Launch the waiting ops that are chosen, in their order.
+static void launch_chosen(dc_program *p, const std::vector<char> &chosen) {
+    group g = {};
+    int phase = 0;
+    std::vector<const narrow_op *> made;
+    auto close = [&]() {
+        if (g.ops.empty()) return;
+        p->groups.push_back(g);
+        push_unit(p, unit::GROUP, (dc_ref)p->groups.size() - 1);
+        g = group();
+        made.clear();
+        phase = 0;
+    };
+    for (size_t i = 0; i < p->waiting.size(); i++) {
+        if (!chosen[i]) continue;
+        const narrow_op *w = &p->waiting[i];
+        if (full(&g, w)) close();
+        append(&g, &made, &phase, w);
+        g.reads.insert(g.reads.end(), w->reads.begin(), w->reads.end());
+        g.writes.insert(g.writes.end(), w->writes.begin(), w->writes.end());
+    }
+    close();
+    std::vector<narrow_op> rest;
+    for (size_t i = 0; i < p->waiting.size(); i++)
+        if (!chosen[i]) rest.push_back(p->waiting[i]);
+    p->waiting = rest;
+}
+
+// A layer needs these: what makes them goes now, and so do metrics of it if `metrics`.
+static void flush(dc_program *p, std::vector<int> need, bool metrics) {
+    std::vector<char> chosen(p->waiting.size());
+    for (size_t i = p->waiting.size(); i-- > 0;) {
+        const narrow_op *w = &p->waiting[i];
+        if (!meets(w->writes, need)) continue;
+        chosen[i] = 1;
+        need.insert(need.end(), w->reads.begin(), w->reads.end());
+    }
+    for (size_t i = 0; metrics && i < p->waiting.size(); i++) {
+        bool ready = p->waiting[i].late && !chosen[i];
+        for (size_t k = 0; k < i && ready; k++)
+            ready = chosen[k] || !meets(p->waiting[k].writes, p->waiting[i].reads);
+        chosen[i] = chosen[i] || ready;
+    }
+    launch_chosen(p, chosen);
+}
+
+static void flush_all(dc_program *p) {
+    launch_chosen(p, std::vector<char>(p->waiting.size(), 1));
+}
+
+static void push_narrow(dc_program *p, narrow n, const std::vector<int> &reads,
+                        const std::vector<int> &writes, bool late) {
+    p->waiting.push_back(narrow_op{n, reads, writes, late});
+}
+
+static std::vector<int> value_keys(const dc_program *p, const dc_node *n) {
+    std::vector<int> keys;
+    for (int i = 0; i < n->in_count; i++)
+        keys.push_back(value_key(p, n->in[i]));
+    return keys;
+}
+
+// ---- single numbers: reductions and what is made of them come last; their gradients are known now ----
+
+static void find_scalars(dc_program *p) {
+    p->scalar.assign((size_t)p->g->count, 0);
+    for (dc_ref r = 0; r < p->g->count; r++) {
+        const dc_node *n = node(p, r);
+        bool all = n->in_count > 0 && (n->op == DC_OP_add || n->op == DC_OP_affine);
+        for (int i = 0; i < n->in_count; i++)
+            all = all && p->scalar[(size_t)n->in[i]];
+        p->scalar[(size_t)r] = all || (n->op >= DC_FIRST_COMPUTED && dc_is_reduction(n->op));
+    }
+    p->scalar_grad.assign((size_t)p->g->count, 0);
+    dc_ref loss = p->g->loss;
+    if (loss < 0) return;
+    DC_CHECK(p->scalar[(size_t)loss]); // a loss is a sum of reductions
+    p->scalar_grad[(size_t)loss] = 1;
+    for (dc_ref r = loss; r >= 0; r--) {
+        const dc_node *n = node(p, r);
+        if (!p->scalar[(size_t)r] || dc_is_reduction(n->op)) continue;
+        for (int i = 0; i < n->in_count; i++)
+            p->scalar_grad[(size_t)n->in[i]] +=
+                p->scalar_grad[(size_t)r] * (n->op == DC_OP_affine ? n->a : 1);
+    }
+}
+
+static void list_final(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    const dc_node *x = node(p, n->in[0]);
+    final_op f = {};
+    f.op = n->op;
+    f.a = n->a;
+    f.b = n->b;
+    f.out = (float *)value_of(p, r).p;
+    if (dc_is_reduction(n->op)) {
+        bool rows = n->op == DC_OP_log_likelihood;
+        f.cells = (double)x->e * x->rows * (rows ? 1 : x->cols);
+        f.blocks = dc_narrow_blocks(p->cuda);
+    } else {
+        f.x = (const float *)value_of(p, n->in[0]).p;
+        if (n->in_count > 1) f.y = (const float *)value_of(p, n->in[1]).p;
+    }
+    p->finals.push_back(f);
 }
 
 static void set_inputs(const dc_program *p, const dc_node *n, narrow *out, bool back) {
@@ -654,17 +813,19 @@ static void set_inputs(const dc_program *p, const dc_node *n, narrow *out, bool 
     }
 }
 
-static bool reads_pending(const dc_program *p, const dc_node *n) {
-    for (int i = 0; i < n->in_count; i++)
-        if (p->pending_value[node(p, n->in[i])->base]) return true;
-    return false;
+static narrow new_narrow(void) {
+    narrow n = {};
+    n.input = n.sum = n.dy_slot = n.y_slot = -1;
+    n.x_slot[0] = n.x_slot[1] = n.x_slot[2] = -1;
+    return n;
 }
 
 static void narrow_fwd(dc_program *p, dc_ref r) {
-    const dc_node *n = node(p, r);
-    narrow out = {};
+    const dc_node *n = node(p, r), *x = node(p, n->in[0]);
+    if (p->scalar[(size_t)r]) list_final(p, r);
+    if (p->scalar[(size_t)r] && !dc_is_reduction(n->op)) return;
+    narrow out = new_narrow();
     out.op = n->op;
-    out.input = -1;
     out.a = n->a;
     out.b = n->b;
     set_inputs(p, n, &out, false);
@@ -672,62 +833,55 @@ static void narrow_fwd(dc_program *p, dc_ref r) {
     out.y = (float *)y.p;
     out.ystep = y.step;
     out.e = n->e;
-    const dc_node *x = node(p, n->in[0]);
     out.count = dc_is_reduction(n->op) ? (int64_t)x->rows * x->cols : (int64_t)n->rows * n->cols;
     out.cols = x->cols;
     if (n->op == DC_OP_log_likelihood) out.count = x->rows;
-    push_narrow(p, out, reads_pending(p, n));
-    for (int i = 0; i < n->in_count; i++)
-        p->groups.back().reads.push_back(value_key(p, n->in[i]));
-    p->groups.back().writes.push_back(r);
-    p->pending_value[r] = 1;
+    if (dc_is_reduction(n->op)) out.sum = 0; // its number, when its group is known
+    push_narrow(p, out, value_keys(p, n), {r}, dc_is_reduction(n->op));
 }
 
 static void narrow_zero(dc_program *p, dc_ref owner) {
     tensor t = grad_of(p, owner);
-    narrow out = {};
+    narrow out = new_narrow();
     out.op = NARROW_ZERO;
-    out.input = -1;
     out.e = 1;
     out.count = (int64_t)t.e * t.rows * t.cols;
     out.y = (float *)t.p;
-    push_narrow(p, out, false);
-    p->groups.back().writes.push_back(grad_key(p, owner));
-    p->pending_grad[owner] = 1;
+    push_narrow(p, out, {}, {grad_key(p, owner)}, false);
 }
 
 static void narrow_bwd(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
+    if (p->scalar[(size_t)r] && !dc_is_reduction(n->op)) return;
     for (int i = 0; i < n->in_count; i++) {
         if (!dc_flows(n, i) || !wants(p, n, i)) continue;
         bool whole = dc_is_reduction(n->op),
              softmax = n->op == DC_OP_expected || n->op == DC_OP_log_likelihood;
         DC_CHECK(!softmax || n->op == DC_OP_log_likelihood || (n->lo == 0 && n->hi == n->rows));
-        narrow out = {};
+        narrow out = new_narrow();
         out.op = n->op;
         out.input = i;
         out.a = n->a;
         out.b = n->b;
         out.add = adds(p, n, i);
         set_inputs(p, n, &out, true);
-        tensor dx = whole ? grad_of(p, n->in[i]) : input_grad(p, n, i), dy = grad_of(p, r);
+        tensor dx = whole ? grad_of(p, n->in[i]) : input_grad(p, n, i);
         DC_CHECK(!dx.half && dx.ld == dx.cols);
         out.y = (float *)dx.p;
         out.ystep = dx.e == 1 ? 0 : dx.step;
-        out.dy = (const float *)dy.p;
-        out.dystep = dy.e == 1 ? 0 : dy.step;
-        out.e = whole ? node(p, n->in[0])->e : n->e;
+        if (whole)
+            out.g = p->scalar_grad[(size_t)r];
+        else {
+            tensor dy = grad_of(p, r);
+            out.dy = (const float *)dy.p;
+            out.dystep = dy.e == 1 ? 0 : dy.step;
+        }
+        out.e = whole || n->op == DC_OP_ensemble_min ? node(p, n->in[0])->e : n->e;
         out.cols = dx.cols;
         out.count = softmax ? dx.rows : (int64_t)dx.rows * dx.cols;
-        dc_ref base = node(p, n->in[i])->base;
-        bool waits = reads_pending(p, n) || p->pending_grad[r] || p->pending_grad[base];
-        push_narrow(p, out, waits);
-        group *g = &p->groups.back();
-        for (int k = 0; k < n->in_count; k++)
-            g->reads.push_back(value_key(p, n->in[k]));
-        g->reads.push_back(grad_key(p, r));
-        g->writes.push_back(grad_key(p, n->in[i]));
-        p->pending_grad[base] = 1;
+        std::vector<int> reads = value_keys(p, n);
+        if (!whole) reads.push_back(grad_key(p, r));
+        push_narrow(p, out, reads, {grad_key(p, n->in[i])}, false);
     }
 }
 
@@ -743,7 +897,7 @@ static void order_forward(dc_program *p) {
         }
         if (inside_net(p, r)) continue;
         int whole = p->net_of[(size_t)r];
-        if (whole >= 0 ? p->pending_value[p->nets[(size_t)whole].x] : reads_pending(p, n)) flush(p);
+        flush(p, whole >= 0 ? std::vector<int>{p->nets[(size_t)whole].x} : value_keys(p, n), false);
         if (whole >= 0)
             push_unit(p, unit::NET, whole);
         else
@@ -769,28 +923,23 @@ static void order_zeros(dc_program *p, dc_ref r) {
     }
 }
 
-static bool waits_for_narrow(const dc_program *p, dc_ref r) {
+// What the backward of a layer reads and adds to.
+static std::vector<int> backward_keys(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
-    bool waits = p->pending_grad[r] || reads_pending(p, n);
+    std::vector<int> keys = value_keys(p, n);
+    keys.push_back(grad_key(p, r));
     for (int i = 0; i < n->in_count; i++)
-        waits = waits || p->pending_grad[node(p, n->in[i])->base];
-    return waits;
+        keys.push_back(grad_key(p, n->in[i]));
+    return keys;
 }
 
 static void order_backward(dc_program *p) {
     dc_ref loss = p->g->loss;
     if (loss < 0 || !trained(node(p, loss))) return;
-    narrow one = {};
-    one.op = NARROW_ONE;
-    one.input = -1;
-    one.count = 1;
-    one.y = (float *)grad_of(p, loss).p;
-    push_narrow(p, one, false);
-    p->pending_grad[loss] = 1;
     for (dc_ref r = loss; r >= 0; r--) {
         const dc_node *n = node(p, r);
         if (n->op < DC_FIRST_COMPUTED || !trained(n) || inside_net(p, r)) continue;
-        if (!dc_is_narrow(n->op) && waits_for_narrow(p, r)) flush(p);
+        if (!dc_is_narrow(n->op)) flush(p, backward_keys(p, r), true);
         int whole = p->net_of[(size_t)r];
         if (whole >= 0) {
             push_unit(p, unit::NET_BACK, whole);
@@ -901,15 +1050,32 @@ static void list_pieces(dc_program *p, std::vector<piece> *out) {
     flat(p->slabs.size);
 }
 
+// Reductions leave partial sums, which the finals read.
+static dc_status upload_groups(dc_program *p) {
+    for (group &g : p->groups) {
+        narrow_list *l = &g.list;
+        l->count = (int)g.ops.size();
+        DC_TRY(upload(p, g.ops.data(), g.ops.size() * sizeof(narrow), (void **)&l->ops));
+        int blocks = dc_narrow_blocks(p->cuda);
+        if (l->sums)
+            DC_TRY(take(p, sizeof(double) * (size_t)(l->sums * blocks), (void **)&l->partials));
+        for (const narrow &n : g.ops)
+            for (final_op &f : p->finals)
+                if (n.sum >= 0 && f.out == n.y) f.partials = l->partials + n.sum * blocks;
+    }
+    if (p->finals.empty()) return DC_OK;
+    p->job.final_count = (int)p->finals.size();
+    return upload(p, p->finals.data(), p->finals.size() * sizeof(final_op),
+                  (void **)&p->job.finals);
+}
+
 static dc_status upload_lists(dc_program *p) {
-    for (group &g : p->groups)
-        if (!g.list.empty())
-            DC_TRY(upload(p, g.list.data(), g.list.size() * sizeof(narrow), (void **)&g.device));
     update_job *j = &p->job;
     *j = update_job{p->slabs.live,        p->slabs.ema,        p->slabs.grad,     p->slabs.m,
                     p->slabs.v,           p->slabs.size,       p->slabs.ema_size, p->spec.lr,
                     p->spec.beta1,        p->spec.beta2,       p->spec.eps,       p->spec.tau,
                     p->spec.policy_first, p->spec.policy_after};
+    DC_TRY(upload_groups(p));
     dc_cuda_state state = {};
     state.bad_step = -1;
     DC_TRY(upload(p, &state, sizeof state, (void **)&j->state));
@@ -930,6 +1096,8 @@ static dc_status upload_lists(dc_program *p) {
     std::vector<piece> pieces;
     list_pieces(p, &pieces);
     j->piece_count = (int)pieces.size();
+    for (const panels &m : p->matrices)
+        j->widest = m.cols > j->widest ? m.cols : j->widest;
     DC_TRY(upload(p, pieces.data(), pieces.size() * sizeof(piece), (void **)&j->pieces));
     if (!p->matrices.empty())
         DC_TRY(upload(p, p->matrices.data(), p->matrices.size() * sizeof(panels),
@@ -951,12 +1119,10 @@ static dc_status build(dc_program *p) {
     p->half.resize(count);
     p->pad.resize(count);
     p->norm_of.assign(count, -1);
-    p->pending_value.resize(count);
-    p->pending_grad.resize(count);
-    p->groups.push_back(group());
     p->view.graph = p->g;
     decide(p);
     find_nets(p);
+    find_scalars(p);
     DC_TRY(take_slabs(p));
     DC_TRY(take_nodes(p));
     DC_TRY(take_shadows(p));
@@ -964,7 +1130,7 @@ static dc_status build(dc_program *p) {
         DC_TRY(take_net(p, &n));
     order_forward(p);
     order_backward(p);
-    flush(p);
+    flush_all(p);
     choose_lanes(p);
     CU(cudaEventCreateWithFlags(&p->begin, cudaEventDisableTiming));
     for (unit &u : p->units)
@@ -1050,7 +1216,7 @@ static dc_status start(dc_program *p, const unit *u) {
         return net_weights(p, &p->nets[(size_t)u->node]);
     case unit::GROUP: {
         const group *g = &p->groups[(size_t)u->node];
-        return dc_narrow_run(p->cuda, g->device, (int)g->list.size(), g->widest, g->together);
+        return dc_narrow_run(p->cuda, &g->list);
     }
     }
     return DC_OK;
