@@ -44,12 +44,16 @@ typedef struct feed_job {
     const int64_t *rows;
 } feed_job;
 
+struct dc_twin_data {
+    dc_cuda *cuda;
+    std::vector<const void *> seen, sent; // arrays of the host, and their copies
+};
+
 struct dc_twin {
     dc_cuda *cuda;
     draw_job job;
     feed_job *feeds; // device
     int feed_count;
-    std::vector<const float *> seen, sent; // columns that were copied
 };
 
 // ---- kernels ----
@@ -175,19 +179,19 @@ static dc_status send(dc_cuda *cuda, const void *host, size_t bytes, const char 
     return dc_cuda_put(cuda, *device, host, bytes);
 }
 
-static dc_status send_column(dc_twin *t, const dc_column *column, int64_t rows,
-                             const float **device) {
-    for (size_t i = 0; i < t->seen.size(); i++)
-        if (t->seen[i] == column->values) {
-            *device = t->sent[i];
+// The copy of an array that twins share.
+static dc_status send_once(dc_twin_data *shared, const void *host, size_t bytes, const char *what,
+                           const void **device) {
+    for (size_t i = 0; i < shared->seen.size(); i++)
+        if (shared->seen[i] == host) {
+            *device = shared->sent[i];
             return DC_OK;
         }
     void *p;
-    DC_TRY(send(t->cuda, column->values, (size_t)rows * (size_t)column->width * sizeof(float),
-                "the data set", &p));
-    t->seen.push_back(column->values);
-    t->sent.push_back((const float *)p);
-    *device = (const float *)p;
+    DC_TRY(send(shared->cuda, host, bytes, what, &p));
+    shared->seen.push_back(host);
+    shared->sent.push_back(p);
+    *device = p;
     return DC_OK;
 }
 
@@ -199,8 +203,8 @@ static int pack_row(const dc_feeds *feeds, const dc_pack *pack) {
     return row0;
 }
 
-static dc_status send_feeds(dc_twin *t, dc_program *program, const dc_feeds *feeds,
-                            const dc_dataset *data) {
+static dc_status send_feeds(dc_twin *t, dc_twin_data *shared, dc_program *program,
+                            const dc_feeds *feeds, const dc_dataset *data) {
     std::vector<feed_job> list;
     for (int f = 0; f < feeds->feed_count; f++) {
         const dc_feed *feed = &feeds->feeds[f];
@@ -216,8 +220,10 @@ static dc_status send_feeds(dc_twin *t, dc_program *program, const dc_feeds *fee
         job.one_hot = feed->one_hot;
         job.repeat = feed->repeat ? feed->repeat : 1;
         if (feed->column) {
-            DC_TRY(send_column(t, feed->column, data->rows, &job.column));
             job.width = feed->column->width;
+            DC_TRY(send_once(shared, feed->column->values,
+                             (size_t)data->rows * (size_t)job.width * sizeof(float), "the data set",
+                             (const void **)&job.column));
             job.skip = feed->skip;
             if (!feed->one_hot) job.take = feed->take ? feed->take : feed->column->width;
         }
@@ -246,8 +252,8 @@ static dc_status check(const dc_sampler_spec *spec) {
     return DC_OK;
 }
 
-static dc_status build(dc_twin *t, dc_program *program, const dc_sampler *sampler,
-                       const dc_feeds *feeds, const dc_dataset *data) {
+static dc_status build(dc_twin *t, dc_twin_data *shared, dc_program *program,
+                       const dc_sampler *sampler, const dc_feeds *feeds, const dc_dataset *data) {
     const dc_sampler_spec *spec = dc_sampler_spec_of(sampler);
     DC_TRY(check(spec));
     draw_job *j = &t->job;
@@ -261,8 +267,8 @@ static dc_status build(dc_twin *t, dc_program *program, const dc_sampler *sample
     j->grounding = spec->grounding;
     j->state = dc_program_state(program);
     size_t batch = (size_t)spec->batch;
-    DC_TRY(send(t->cuda, j->laws.set.start, ((size_t)j->laws.set.count + 1) * sizeof(int64_t),
-                "trajectories", (void **)&j->laws.set.start));
+    DC_TRY(send_once(shared, j->laws.set.start, ((size_t)j->laws.set.count + 1) * sizeof(int64_t),
+                     "trajectories", (const void **)&j->laws.set.start));
     DC_TRY(dc_cuda_take(t->cuda, (size_t)(j->tree ? j->slots : 1) * sizeof(slot_words), "slots",
                         "lower slots", (void **)&j->slot));
     DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(slot_words), "slots", NULL, (void **)&j->renewed));
@@ -270,17 +276,27 @@ static dc_status build(dc_twin *t, dc_program *program, const dc_sampler *sample
     for (int s = 0; s < DC_STREAMS; s++)
         DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(int64_t), "a batch", "lower batch",
                             (void **)&j->stream[s]));
-    DC_TRY(send_feeds(t, program, feeds, data));
+    DC_TRY(send_feeds(t, shared, program, feeds, data));
     return dc_twin_put(t, sampler);
 }
 
-extern "C" dc_status dc_twin_new(dc_twin **out, dc_cuda *cuda, dc_program *program,
+extern "C" dc_status dc_twin_data_new(dc_twin_data **out, dc_cuda *cuda) {
+    *out = new dc_twin_data();
+    (*out)->cuda = cuda;
+    return DC_OK;
+}
+
+extern "C" void dc_twin_data_free(dc_twin_data *shared) {
+    delete shared;
+}
+
+extern "C" dc_status dc_twin_new(dc_twin **out, dc_twin_data *shared, dc_program *program,
                                  const dc_sampler *sampler, const dc_feeds *feeds,
                                  const dc_dataset *data) {
     *out = NULL;
     dc_twin *t = new dc_twin();
-    t->cuda = cuda;
-    dc_status status = build(t, program, sampler, feeds, data);
+    t->cuda = shared->cuda;
+    dc_status status = build(t, shared, program, sampler, feeds, data);
     if (status != DC_OK)
         dc_twin_free(t);
     else

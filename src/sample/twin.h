@@ -13,11 +13,17 @@ extern "C" {
 #endif
 
 typedef struct dc_twin dc_twin;
+typedef struct dc_twin_data dc_twin_data;
 
-// Copies the data set and the tables. Borrows: cuda, program. Errors: explicit trees (split=random or
-// max) and batches of more than 8192 rows cannot be drawn there, and the data set must fit.
-dc_status dc_twin_new(dc_twin **twin, dc_cuda *cuda, dc_program *program, const dc_sampler *sampler,
-                      const dc_feeds *feeds, const dc_dataset *data);
+// Data sets on a device: what is sent for one twin is there for all. Borrows: cuda. The memory stays
+// with the device.
+dc_status dc_twin_data_new(dc_twin_data **shared, dc_cuda *cuda);
+void dc_twin_data_free(dc_twin_data *shared); // Nullable
+// Copies the columns and tables that are not in `shared` yet. Borrows: shared, program. Errors: explicit
+// trees (split=random or max) and batches of more than 8192 rows cannot be drawn there, and the data set
+// must fit.
+dc_status dc_twin_new(dc_twin **twin, dc_twin_data *shared, dc_program *program,
+                      const dc_sampler *sampler, const dc_feeds *feeds, const dc_dataset *data);
 void dc_twin_free(dc_twin *twin); // Nullable
 // Enqueue the rows of the program's next step: sample, then gather.
 dc_status dc_twin_next(dc_twin *twin);

@@ -124,7 +124,7 @@ static void start(dc_run *run, const test_case *c, const char *precision, const 
 static void warm(dc_run *run, int64_t steps) {
     run->options.steps = steps;
     if (dc_run_train(run) != DC_OK) fail_msg("%s", dc_error());
-    assert_int_equal(dc_gpu_fetch(run->gpu), DC_OK);
+    assert_int_equal(dc_gpu_fetch(run->gpu, 0), DC_OK);
 }
 
 static double distance(const float *a, const float *b, int64_t n, double *size) {
@@ -145,7 +145,7 @@ static void compare(const test_case *c, const char *precision, double tolerance)
     dc_agent *a = &run.agent;
     size_t bytes = (size_t)a->params.slabs.size * sizeof(float);
     float *grad = malloc(bytes), values[DC_METRICS_MAX];
-    assert_int_equal(dc_gpu_gradients(run.gpu, values), DC_OK);
+    assert_int_equal(dc_gpu_gradients(run.gpu, 0, values), DC_OK);
     memcpy(grad, a->params.slabs.grad, bytes);
     assert_int_equal(dc_agent_gradients(a, (uint64_t)run.step), DC_OK);
     double size, d = distance(grad, a->params.slabs.grad, a->params.slabs.size, &size) / size,
@@ -203,13 +203,14 @@ static void test_rows(void **state) {
             start(&run, &cases[i], "tf32", more, NULL);
             for (int64_t step = 1; step <= 40; step++) {
                 int64_t bad;
-                assert_int_equal(dc_gpu_train(run.gpu, 1, &bad), DC_OK);
+                double *sums = run.sums;
+                assert_int_equal(dc_gpu_train(run.gpu, 1, &bad, &sums), DC_OK);
                 assert_int_equal(bad, -1);
                 assert_int_equal(dc_sampler_next(run.agent.sampler, (uint64_t)step - 1), DC_OK);
                 int64_t *words, *others;
                 size_t n, m;
                 assert_int_equal(dc_sampler_save(run.agent.sampler, &words, &n), DC_OK);
-                assert_int_equal(dc_gpu_fetch(run.gpu), DC_OK);
+                assert_int_equal(dc_gpu_fetch(run.gpu, 0), DC_OK);
                 assert_int_equal(dc_sampler_save(run.agent.sampler, &others, &m), DC_OK);
                 assert_int_equal(n, m);
                 assert_memory_equal(words, others, n * sizeof *words);
@@ -294,6 +295,104 @@ static void test_bytes(void **state) {
         }
 }
 
+// ---- populations ----
+
+enum { MEMBERS = 3 };
+typedef struct population {
+    dc_run runs[MEMBERS];
+    const dc_dataset *data[MEMBERS];
+    char folders[MEMBERS][64];
+    const char *paths[MEMBERS];
+} population;
+#define POPULATION_MORE "steps=130 log_every=20 save_every=1000"
+
+static void set_up_population(population *p, const test_case *c, const char *name) {
+    for (int k = 0; k < MEMBERS; k++) {
+        configure(&p->runs[k], c, "tf32", POPULATION_MORE);
+        p->runs[k].options.seed += k;
+        p->data[k] = c->lock ? &lock : &maze;
+        snprintf(p->folders[k], sizeof p->folders[k], "/tmp/test_gpu.%d.%s%d", (int)getpid(), name,
+                 k);
+        p->paths[k] = p->folders[k];
+    }
+}
+
+static void remove_population(population *p) {
+    for (int k = 0; k < MEMBERS; k++)
+        remove_folder(p->folders[k]);
+}
+
+// Every member alone.
+static void train_alone(population *p, const test_case *c) {
+    set_up_population(p, c, "alone");
+    remove_population(p);
+    for (int k = 0; k < MEMBERS; k++) {
+        if (dc_run_start(&p->runs[k], p->data[k], p->folders[k]) != DC_OK)
+            fail_msg("%s", dc_error());
+        if (dc_run_train(&p->runs[k]) != DC_OK) fail_msg("%s", dc_error());
+        dc_run_fini(&p->runs[k]);
+    }
+}
+
+static void start_together(population *p, const test_case *c, const char *name) {
+    set_up_population(p, c, name);
+    remove_population(p);
+    if (dc_population_start(p->runs, MEMBERS, p->data, p->paths) != DC_OK)
+        fail_msg("%s", dc_error());
+}
+
+// Stop after the first stretch: the first `part` members of them, so that they stand apart.
+static void train_part(population *p, const test_case *c, int part) {
+    set_up_population(p, c, "apart");
+    remove_population(p);
+    for (int k = 0; k < MEMBERS; k++) {
+        if (dc_run_start(&p->runs[k], p->data[k], p->folders[k]) != DC_OK)
+            fail_msg("%s", dc_error());
+        stop = 1;
+        p->runs[k].stop = &stop;
+        if (k < part) assert_int_equal(dc_run_train(&p->runs[k]), DC_INTERRUPTED);
+        dc_run_fini(&p->runs[k]);
+    }
+    set_up_population(p, c, "apart");
+}
+
+// A population's members have the bytes of their single runs: trained in one go, from different steps,
+// and beside one that meets NaN.
+static void test_population(void **state) {
+    (void)state;
+    if (!present) skip();
+    static const int chosen[] = {3, 6, 13};
+    for (int i = 0; i < 3; i++) {
+        const test_case *c = &cases[chosen[i]];
+        population alone, all, apart, nan;
+        train_alone(&alone, c);
+        start_together(&all, c, "all");
+        if (dc_population_train(all.runs, MEMBERS) != DC_OK) fail_msg("%s", dc_error());
+        dc_population_fini(all.runs, MEMBERS);
+        train_part(&apart, c, 2);
+        if (dc_population_resume(apart.runs, MEMBERS, apart.data, apart.paths) != DC_OK)
+            fail_msg("%s", dc_error());
+        assert_true(apart.runs[0].step > 0 && apart.runs[MEMBERS - 1].step == 0);
+        if (dc_population_train(apart.runs, MEMBERS) != DC_OK) fail_msg("%s", dc_error());
+        dc_population_fini(apart.runs, MEMBERS);
+        start_together(&nan, c, "nan");
+        nan.runs[1].agent.params.slabs.live[5] = NAN;
+        assert_int_equal(dc_population_train(nan.runs, MEMBERS), DC_NOT_FINITE);
+        assert_int_equal(nan.runs[1].ended, DC_NOT_FINITE);
+        assert_non_null(strstr(dc_error(), "1 of 3 runs failed"));
+        dc_population_fini(nan.runs, MEMBERS);
+        for (int k = 0; k < MEMBERS; k++) {
+            expect_equal(alone.folders[k], all.folders[k]);
+            expect_equal(alone.folders[k], apart.folders[k]);
+            if (k != 1) expect_equal(alone.folders[k], nan.folders[k]);
+        }
+        remove_population(&alone);
+        remove_population(&all);
+        remove_population(&apart);
+        remove_population(&nan);
+    }
+}
+
 // NaN in the weights is found at its step and named, and nothing is updated.
 static void test_nan(void **state) {
     (void)state;
@@ -310,8 +409,8 @@ static void test_nan(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows),
-                                       cmocka_unit_test(test_gradients),
-                                       cmocka_unit_test(test_bytes), cmocka_unit_test(test_nan)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows), cmocka_unit_test(test_gradients), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_population), cmocka_unit_test(test_nan)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
