@@ -247,8 +247,16 @@ static dc_status outcome(team *t, dc_status status) {
     return DC_OK;
 }
 
+static void tell_gpu(const dc_gpu *gpu) {
+    printf("%s, %s\n", dc_gpu_name(gpu),
+           dc_gpu_fed(gpu) ? "rows are drawn and gathered on the host, ahead of it (feed=host)"
+                           : "which holds the data set and draws its rows (feed=device)");
+    fflush(stdout);
+}
+
 static dc_status train(team *t) {
     cli_line_init(&t->line);
+    if (t->runs->gpu) tell_gpu(t->runs->gpu);
     t->watch.tell = tell;
     t->watch.tell_ctx = t;
     for (int i = 0; i < t->count; i++) {

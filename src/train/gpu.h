@@ -9,16 +9,26 @@
 
 typedef struct dc_gpu dc_gpu;
 
+// Where rows are drawn and gathered: on the device, which holds the data set, or on the host, which
+// sends them ahead. The numbers are the same.
+typedef enum dc_gpu_origin {
+    DC_FEED_AUTO, // on the device if the data set leaves an eighth of its memory free and it can draw them
+    DC_FEED_DEVICE,
+    DC_FEED_HOST,
+} dc_gpu_origin;
+
 typedef struct dc_gpu_spec {
     int precision; // 0 fp32, 1 tf32, 2 bf16
     double lr, tau;
+    dc_gpu_origin feed;
 } dc_gpu_spec;
 
-// Errors: no GPU, no CUDA in this build, no memory, a sampler that only the CPU has. Borrows: the agents
-// (until free), not the array.
+// Errors: no GPU, no CUDA in this build, no memory, a sampler that only the CPU has (split=max). Borrows:
+// the agents (until free), not the array.
 dc_status dc_gpu_new(dc_gpu **gpu, dc_agent *const *agents, int count, const dc_gpu_spec *spec);
 void dc_gpu_free(dc_gpu *gpu); // Nullable
 const char *dc_gpu_name(const dc_gpu *gpu);
+bool dc_gpu_fed(const dc_gpu *gpu); // rows come from the host
 // Send a member's weights, targets, moments, sampler and log sums (metric_count + 1) to the device,
 // standing at `step`.
 dc_status dc_gpu_send(dc_gpu *gpu, int member, uint64_t step, const double *sums);

@@ -21,6 +21,11 @@ const char *dc_gpu_name(const dc_gpu *gpu) {
     return "none";
 }
 
+bool dc_gpu_fed(const dc_gpu *gpu) {
+    (void)gpu;
+    return false;
+}
+
 static dc_status none(void) {
     return dc_fail(DC_UNSUPPORTED, NULL, "this build has no CUDA backend");
 }

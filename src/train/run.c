@@ -34,6 +34,10 @@ const dc_option dc_run_table[] = {
     {"device", DC_CHOICE, AT(device), "cpu", 0, 0, "cpu|cuda", "where to train"},
     {"precision", DC_CHOICE, AT(precision), "auto", 0, 0, "auto|fp32|tf32|bf16",
      "of matrix products; auto: fp32 on the CPU, tf32 on a GPU"},
+    {"feed", DC_CHOICE, AT(feed), "auto", 0, 0, "auto|device|host",
+     "where rows for a GPU are drawn and gathered: in its memory, which must hold the data set, or "
+     "on "
+     "the host, ahead of it; auto: on the GPU if the data set fits. Results do not depend on it"},
     {"log_every", DC_INT, AT(log_every), "1000", 1, 1e12, NULL, "steps between rows of train.csv"},
     {"save_every", DC_INT, AT(save_every), "10000", 1, 1e12, NULL, "steps between checkpoints"},
     {"keep", DC_INT, AT(keep), "3", 0, 1e9, NULL,
@@ -172,8 +176,10 @@ dc_status dc_population_board(dc_run *runs, int count, const bool *marked) {
         if (marked[i]) agents[boarded++] = &runs[i].agent;
     }
     const dc_run_options *o = &runs->options;
-    dc_gpu_spec spec = {
-        .precision = o->precision ? o->precision - 1 : 1, .lr = o->lr, .tau = o->tau};
+    dc_gpu_spec spec = {.precision = o->precision ? o->precision - 1 : 1,
+                        .lr = o->lr,
+                        .tau = o->tau,
+                        .feed = (dc_gpu_origin)o->feed};
     dc_gpu *gpu;
     dc_gpu_free(runs->gpu);
     dc_status status = dc_gpu_new(&gpu, agents, boarded, &spec);
