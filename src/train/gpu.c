@@ -71,8 +71,7 @@ static size_t data_bytes(const dc_gpu *gpu) {
         int count = 0;
         for (int f = 0; f < a->feeds.feed_count; f++) {
             const dc_column *column = a->feeds.feeds[f].column;
-            bool known = !column || (m && a->data == gpu->members[0].agent->data &&
-                                     column->values != a->goal_values);
+            bool known = !column || (m && a->data == gpu->members[0].agent->data);
             for (int i = 0; i < count && !known; i++)
                 known = seen[i] == column->values;
             if (known) continue;

@@ -144,7 +144,9 @@ dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
     return read_rep(&o->rep, out);
 }
 
-static dc_status build(dc_run *run, dc_pool *shared, const dc_dataset *data, const char *folder) {
+// `first` is the population's first run; what can be shared is that one's.
+static dc_status build(dc_run *run, const dc_run *first, const dc_dataset *data,
+                       const char *folder) {
     const dc_run_options *o = &run->options;
     if (o->device == 0 && o->precision > 1)
         return dc_fail(DC_USAGE, "use --device cuda, or precision=fp32",
@@ -154,11 +156,12 @@ static dc_status build(dc_run *run, dc_pool *shared, const dc_dataset *data, con
         run->folder = strdup(folder);
         if (!run->folder) return dc_fail(DC_NO_MEMORY, NULL, "no memory");
     }
-    run->pool = shared;
-    run->shares = shared != NULL;
-    if (!shared) DC_TRY(dc_pool_new(&run->pool, (int)o->threads));
+    run->shares = run != first;
+    run->pool = first->pool;
+    if (run == first) DC_TRY(dc_pool_new(&run->pool, (int)o->threads));
     dc_agent_options options;
     DC_TRY(dc_run_agent_options(run, &options));
+    if (run != first && data == first->data) options.goals = &first->agent.goals;
     DC_TRY(dc_agent_init(&run->agent, run->algo, run->config, &options, data, run->pool));
     if (run->agent.policy_after >= o->steps)
         return dc_fail(DC_USAGE, "give more steps than policy_after",
@@ -220,7 +223,7 @@ static dc_status build_all(dc_run *runs, int count, const dc_dataset *const *dat
         DC_TRY(check_alike(&runs[0], &runs[i]));
     for (int i = 0; i < count; i++) {
         all[i] = true;
-        DC_TRY(build(&runs[i], i ? runs->pool : NULL, data[i], folders[i]));
+        DC_TRY(build(&runs[i], runs, data[i], folders[i]));
     }
     return runs->options.device ? dc_population_board(runs, count, all) : DC_OK;
 }

@@ -78,9 +78,11 @@ def test_shared_data():
     with Scratch("population") as scratch:
         flags = ["--data", write_data(scratch.at("data.npz")), "--hidden", "16,16", "--batch", 32, "--steps", 300, "--save-every", 70,
                  "--log-every", 30, "--threads", 2]
-        run, singles = scratch.at("run"), train_singles(scratch, "maze", flags)
-        good("train", *flags, "--seed", "0-2", "--out", run)
-        expect(run, singles)
+        # Goals that are columns of the data as they stand, and goals that are copied out of it.
+        for number, rep in enumerate(("0,2", "0,1,2,2")):
+            run, singles = scratch.at(f"run{number}"), train_singles(scratch, f"maze{number}", [*flags, "--rep", rep])
+            good("train", *flags, "--rep", rep, "--seed", "0-2", "--out", run)
+            expect(run, singles)
 
 
 def stop_once(run, delay, kill):
