@@ -24,6 +24,7 @@ struct dc_cuda {
     std::vector<void *> memory;
     char name[256];
     bool clusters; // blocks can form teams
+    bool hopper;   // compute capability 9.0, which mlp.cu is for
 };
 
 // A CUDA call's result as a status that names the call.
@@ -123,40 +124,42 @@ dc_status dc_layernorm_bwd(dc_cuda *cuda, const layernorm *n, tensor dy, tensor 
 
 // ---- whole networks in bf16 (mlp.cu) ----
 
-// A matrix as fragments: W (in, out), padded with zeros to (32 i, 64 j), lies as pieces of 16 x 16 in the
-// order of out / 64, in / 16, out / 16 % 4; a piece is 16 bytes for each lane of a warp, as
-// mma.m16n8k16 wants its second factor. wt is the same of the transposed matrix.
+// A matrix as panels, the way tensor cores read their second factor from shared memory: W (in, out),
+// `in` padded with zeros to a multiple of 64, is cut into panels of 64 inputs and 256 outputs (32 in a thin matrix,
+// which has one column of panels), in the order of out, then in. A panel is a row of 64 bf16 for each output,
+// and in row r the 16 bytes number i lie at place i ^ (r & 7). wt is the same of the transposed matrix.
+enum { PANEL_IN = 64, PANEL_OUT = 256, THIN = 32 };
 struct mlp_layer {
-    const bf16 *w, *wt;             // (e) fragments; wt of the first layer is not there
-    int in, in_pad;                 // in_pad: multiple of 32
+    const bf16 *w, *wt;             // (e) panels; wt of the first layer is not there
+    int in, in_pad;                 // in_pad: multiple of 64
     const float *b, *scale, *shift; // (e, width) of the linear layer, of LayerNorm
     bf16 *z;       // (e, tiles) what GELU got, in the order of the products' registers
-    float2 *stats; // (e, tiles, MLP_ROWS) mean, 1/std
+    float2 *stats; // (e, rows) mean, 1/std
     bf16 *h, *dz;  // (e, hi - lo, width) output, and gradient before GELU; NULL unless dW is wanted
     float *parts;  // (e, parts, 3, width) sums over rows: d scale, d shift, d b
     float *dw;     // (e, in, width)
 };
 
-enum { MLP_ROWS = 64, MLP_LAYERS = 8 };
+enum { MLP_ROWS = 64, MLP_LAYERS = 8 }; // rows that a block takes
 struct mlp {
     int e, layers, width, in, out;
-    tensor x; // bf16, (1, rows, in), rows padded to 32 numbers
+    tensor x; // bf16, (1, rows, in), rows padded to 64 numbers
     mlp_layer layer[MLP_LAYERS];
     const float *head_w, *head_b; // (e, width, out), (e, out)
+    const bf16 *head_panel;       // (e) thin
     float *y;                     // (e, rows, out)
     const int *used;              // Nullable: rows that are wanted this time
     // Backward, of rows [lo, hi).
     int lo, hi;
     const float *dy;   // (e, hi - lo, out)
     float *head_parts; // Nullable: (e, parts, width + 1) sums for the head's dW and db, if out is 1
-    const float *first_w;
-    float *dx; // Nullable: (e, hi - lo, dx_count), gradient of columns from dx_first on
+    float *dx;         // Nullable: (e, hi - lo, dx_count), gradient of columns from dx_first on
+    const bf16 *dx_panel; // those rows of the first matrix, transposed, as a thin one
     int dx_first, dx_count;
-    int row_bytes, tiles; // set by dc_mlp_finish
+    int tiles; // of MLP_ROWS rows
 };
 bool dc_mlp_fits(const dc_cuda *cuda, int width, int in);
-void dc_mlp_finish(mlp *j);
-int dc_mlp_parts(int rows);
+int dc_mlp_parts(const mlp *j); // of the sums over rows
 dc_status dc_mlp_forward(dc_cuda *cuda, const mlp *j);
 dc_status dc_mlp_backward(dc_cuda *cuda, const mlp *j);
 dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j);
@@ -191,11 +194,13 @@ dc_status dc_splice_bwd(dc_cuda *cuda, tensor dout, tensor dy, int column, bool 
 dc_status dc_splice_sum(dc_cuda *cuda, const mlp *j, tensor dy, bool add);
 
 // ---- update (update.cu) ----
-struct fragments { // of a matrix, see mlp_layer
+struct panels { // of a matrix, see mlp_layer
     int64_t offset;
     int e, rows, cols;
     bf16 *live, *ema,
         *turned; // of the weights, of the target weights, of the transposed weights; or NULL
+    bf16 *some;  // of the transposed rows from some_first on, thin; or NULL
+    int some_first, some_count;
 };
 struct piece { // that a block of the update takes
     int64_t offset;
@@ -224,7 +229,7 @@ struct update_job {
     int shadow_count;
     const piece *pieces; // (piece_count)
     int piece_count;
-    const fragments *matrices;
+    const panels *matrices;
 };
 enum { NORM_BLOCKS = 256 };
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *job);

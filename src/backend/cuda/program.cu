@@ -61,7 +61,7 @@ struct dc_program {
     std::vector<dc_ref> norm_of; // linear node -> its LayerNorm, which then adds the bias; -1
     std::vector<net> nets;
     std::vector<int> net_of; // node -> the network that computes it, -1
-    std::vector<fragments> matrices;
+    std::vector<panels> matrices;
     std::vector<unit> units;
     std::vector<group> groups;
     std::vector<char> pending_value, pending_grad; // made by narrow ops that wait
@@ -172,7 +172,9 @@ static bool trace_net(const dc_program *p, dc_ref head, net *out) {
 // Does anybody but the network itself add to what it gives in backward?
 static bool shares_gradients(const dc_program *p, const net *n) {
     const dc_node *first = node(p, n->linear[0]);
-    if (wants(p, first, 0) && (node(p, n->x)->op != DC_OP_splice || adds(p, first, 0))) return true;
+    if (wants(p, first, 0) && (node(p, n->x)->op != DC_OP_splice || adds(p, first, 0) ||
+                               node(p, node(p, n->x)->in[1])->cols > THIN))
+        return true;
     for (dc_ref r : n->linear)
         if (wants(p, node(p, r), 1) && adds(p, node(p, r), 1)) return true;
     return false;
@@ -208,7 +210,7 @@ static dc_status take(dc_program *p, size_t bytes, void **out) {
 
 static dc_status take_tensor(dc_program *p, tensor *t, int e, int rows, int cols, bool pad,
                              bool half) {
-    int unit = half ? 32 : 8, ld = pad ? (cols + unit - 1) / unit * unit : cols;
+    int unit = half ? PANEL_IN : 8, ld = pad ? (cols + unit - 1) / unit * unit : cols;
     *t = tensor{NULL, e, rows, cols, ld, (int64_t)rows * ld, half};
     return take(p, (size_t)e * rows * ld * (half ? 2 : 4), &t->p);
 }
@@ -325,20 +327,27 @@ static tensor member(tensor t, int e) {
 
 // ---- networks: their memory and their launches ----
 
-// The fragments of a matrix; live and stopped uses share them.
-static dc_status take_fragments(dc_program *p, const dc_node *w, bool turned, const bf16 **out) {
-    fragments *f = NULL;
-    for (fragments &m : p->matrices)
-        if (m.offset == w->offset) f = &m;
-    if (!f) {
-        p->matrices.push_back(fragments{w->offset, w->e, w->rows, w->cols});
-        f = &p->matrices.back();
-    }
-    bf16 **mine = turned ? &f->turned : w->use == DC_EMA ? &f->ema : &f->live;
-    size_t numbers = (size_t)w->e * (size_t)(div_up(w->rows, 32) * 32) * (size_t)w->cols;
+// The panels of a matrix; live and stopped uses share them.
+static panels *panels_of(dc_program *p, const dc_node *w) {
+    for (panels &m : p->matrices)
+        if (m.offset == w->offset) return &m;
+    p->matrices.push_back(panels{w->offset, w->e, w->rows, w->cols});
+    return &p->matrices.back();
+}
+
+static dc_status take_panels(dc_program *p, bf16 **mine, int e, int in, int out,
+                             const bf16 **seen) {
+    int wide = out <= THIN ? THIN : out;
+    size_t numbers = (size_t)e * (size_t)(div_up(in, PANEL_IN) * PANEL_IN) * (size_t)wide;
     if (!*mine) DC_TRY(take(p, numbers * sizeof(bf16), (void **)mine));
-    *out = *mine;
+    *seen = *mine;
     return DC_OK;
+}
+
+// Of the weights that a linear layer uses.
+static dc_status take_weights(dc_program *p, const dc_node *w, const bf16 **out) {
+    panels *m = panels_of(p, w);
+    return take_panels(p, w->use == DC_EMA ? &m->ema : &m->live, w->e, w->rows, w->cols, out);
 }
 
 static const float *vector_of(const dc_program *p, dc_ref r) {
@@ -350,17 +359,17 @@ static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
     const dc_node *w = node(p, linear->in[1]);
     mlp_layer *l = &j->layer[i];
     size_t width = (size_t)j->width, e = (size_t)j->e, rows = (size_t)(j->hi - j->lo),
-           tiles = (size_t)j->tiles, parts = (size_t)dc_mlp_parts(j->hi - j->lo);
+           rows_all = (size_t)j->tiles * MLP_ROWS, parts = (size_t)dc_mlp_parts(j);
     l->in = w->rows;
-    l->in_pad = div_up(w->rows, 32) * 32;
+    l->in_pad = div_up(w->rows, PANEL_IN) * PANEL_IN;
     l->b = vector_of(p, linear->in[2]);
     l->scale = vector_of(p, norm->in[1]);
     l->shift = vector_of(p, norm->in[2]);
-    DC_TRY(take_fragments(p, w, false, &l->w));
+    DC_TRY(take_weights(p, w, &l->w));
     if (!n->back) return DC_OK;
-    if (i) DC_TRY(take_fragments(p, w, true, &l->wt));
-    DC_TRY(take(p, e * tiles * MLP_ROWS * width * sizeof(bf16), (void **)&l->z));
-    DC_TRY(take(p, e * tiles * MLP_ROWS * sizeof(float2), (void **)&l->stats));
+    if (i) DC_TRY(take_panels(p, &panels_of(p, w)->turned, w->e, w->cols, w->rows, &l->wt));
+    DC_TRY(take(p, e * rows_all * width * sizeof(bf16), (void **)&l->z));
+    DC_TRY(take(p, e * rows_all * sizeof(float2), (void **)&l->stats));
     DC_TRY(take(p, e * parts * 3 * width * sizeof(float), (void **)&l->parts));
     if (!n->weights) return DC_OK;
     DC_TRY(take(p, e * rows * width * sizeof(bf16), (void **)&l->h));
@@ -377,8 +386,8 @@ static dc_status take_net(dc_program *p, net *n) {
     j->head_w = vector_of(p, head->in[1]);
     j->head_b = vector_of(p, head->in[2]);
     j->y = (float *)value_of(p, n->head).p;
-    j->layer[0].in_pad = div_up(x->cols, 32) * 32;
-    dc_mlp_finish(j);
+    j->tiles = div_up(x->rows, MLP_ROWS);
+    DC_TRY(take_weights(p, node(p, head->in[1]), &j->head_panel));
     if (n->back) {
         j->lo = head->lo;
         j->hi = head->hi;
@@ -389,14 +398,17 @@ static dc_status take_net(dc_program *p, net *n) {
     if (n->back && wants(p, first, 0)) {
         j->dx_first = (int)x->a;
         j->dx_count = node(p, x->in[1])->cols;
-        j->first_w = vector_of(p, first->in[1]);
+        const dc_node *w = node(p, first->in[1]);
+        panels *m = panels_of(p, w);
+        m->some_first = j->dx_first;
+        m->some_count = j->dx_count;
+        DC_TRY(take_panels(p, &m->some, w->e, w->cols, THIN, &j->dx_panel));
         DC_TRY(take(p, sizeof(float) * (size_t)j->e * (size_t)(j->hi - j->lo) * (size_t)j->dx_count,
                     (void **)&j->dx));
     }
     if (n->weights && j->out == 1)
         DC_TRY(take(p,
-                    sizeof(float) * (size_t)j->e * (size_t)dc_mlp_parts(j->hi - j->lo) *
-                        (size_t)(j->width + 1),
+                    sizeof(float) * (size_t)j->e * (size_t)dc_mlp_parts(j) * (size_t)(j->width + 1),
                     (void **)&j->head_parts));
     return DC_OK;
 }
@@ -512,7 +524,7 @@ static void push_sum(dc_program *p, const dc_node *n, int i, const float *parts,
 
 static void list_net_sums(dc_program *p, const net *n) {
     const mlp *j = &n->job;
-    int count = dc_mlp_parts(j->hi - j->lo);
+    int count = dc_mlp_parts(j);
     int64_t stride = 3 * j->width, step = count * stride;
     for (int i = 0; i < j->layers; i++) {
         const float *parts = j->layer[i].parts;
@@ -866,10 +878,10 @@ static dc_status upload(dc_program *p, const void *host, size_t bytes, void **de
     return dc_cuda_put(p->cuda, *device, host, bytes);
 }
 
-// What the update walks over: matrices with fragments in strips of 16 rows, the rest in flat spans.
+// What the update walks over: matrices with panels in strips of 16 rows, the rest in flat spans.
 static void list_pieces(dc_program *p, std::vector<piece> *out) {
     std::sort(p->matrices.begin(), p->matrices.end(),
-              [](const fragments &a, const fragments &b) { return a.offset < b.offset; });
+              [](const panels &a, const panels &b) { return a.offset < b.offset; });
     int64_t at = 0;
     auto flat = [&](int64_t end) {
         for (; at < end; at += PIECE)
@@ -877,7 +889,7 @@ static void list_pieces(dc_program *p, std::vector<piece> *out) {
         at = end;
     };
     for (int m = 0; m < (int)p->matrices.size(); m++) {
-        const fragments *f = &p->matrices[(size_t)m];
+        const panels *f = &p->matrices[(size_t)m];
         flat(f->offset);
         for (int e = 0; e < f->e; e++)
             for (int row = 0; row < f->rows; row += 16)
@@ -920,7 +932,7 @@ static dc_status upload_lists(dc_program *p) {
     j->piece_count = (int)pieces.size();
     DC_TRY(upload(p, pieces.data(), pieces.size() * sizeof(piece), (void **)&j->pieces));
     if (!p->matrices.empty())
-        DC_TRY(upload(p, p->matrices.data(), p->matrices.size() * sizeof(fragments),
+        DC_TRY(upload(p, p->matrices.data(), p->matrices.size() * sizeof(panels),
                       (void **)&j->matrices));
     j->shadow_count = (int)p->shadows.size();
     if (j->shadow_count)

@@ -95,60 +95,125 @@ __device__ static void update_span(const update_job &j, const plan &p, const pie
     }
 }
 
-__device__ static uint32_t pair_of(float a, float b) {
-    __nv_bfloat162 v = __floats2bfloat162_rn(a, b);
-    return *(uint32_t *)&v;
+// ---- matrices with panels: 16 rows pass through shared memory, so that memory is read and written in lines ----
+
+enum { STRIP = 16, WIDEST = 1024 };
+typedef bf16 strip[STRIP][WIDEST + 8];
+
+template <typename V> __device__ static V zero();
+template <> __device__ float zero<float>() {
+    return 0;
+}
+template <> __device__ float4 zero<float4>() {
+    return make_float4(0, 0, 0, 0);
 }
 
-__device__ static uint32_t turn(uint32_t v) { // an 8 x 8 matrix held by a warp
-    uint32_t out;
-    asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(out) : "r"(v));
-    return out;
+__device__ static void step_of(const rates &r, float g, float *w, float *m, float *v) {
+    one_weight(r, g, w, m, v);
 }
 
-// Where the fragment of rows [row, row + 16) and columns [c, c + 16) lies.
-__device__ static uint4 *place(bf16 *w, int rows, int cols, int e, int row, int c) {
-    int64_t slab = ((int64_t)(e * cols + c / 64 * 64) * rows + row * 64 + c / 16 % 4 * 256) / 8;
-    return (uint4 *)w + slab + (threadIdx.x & 31);
+__device__ static void step_of(const rates &r, float4 g, float4 *w, float4 *m, float4 *v) {
+    one_weight(r, g.x, &w->x, &m->x, &v->x);
+    one_weight(r, g.y, &w->y, &m->y, &v->y);
+    one_weight(r, g.z, &w->z, &m->z, &v->z);
+    one_weight(r, g.w, &w->w, &m->w, &v->w);
 }
 
-// 16 rows of a matrix, 16 columns a warp: a lane has the numbers that its fragment needs.
-template <bool TRAIN>
-__device__ static void update_strip(const update_job &j, const plan &p, const piece &s) {
-    const fragments f = j.matrices[s.matrix];
-    int lane = threadIdx.x & 31, in_pad = (f.rows + 31) / 32 * 32;
-    bool has_ema = s.offset < j.ema_size, goes = TRAIN && s.offset >= p.from && s.offset < p.to;
-    for (int c0 = threadIdx.x / 32 * 16; c0 < f.cols; c0 += blockDim.x / 32 * 16) {
-        float w[8], ema[8];
-#pragma unroll
-        for (int i = 0; i < 8; i++) { // i: column +8, row +8, row +1
-            int row = lane % 4 * 2 + i % 2 + (i / 2 % 2) * 8, c = c0 + lane / 4 + i / 4 * 8;
-            int64_t at = s.offset + (int64_t)row * f.cols + c;
-            bool there = s.row + row < f.rows;
-            w[i] = there ? j.live[at] : 0;
-            ema[i] = there && has_ema ? j.ema[at] : 0;
-            if (!there || !goes) continue;
-            float m = j.m[at], v = j.v[at];
-            if (has_ema) j.ema[at] = ema[i] = pull(p.r, ema[i], w[i]);
-            one_weight(p.r, j.grad[at], &w[i], &m, &v);
-            j.live[at] = w[i];
-            j.m[at] = m;
-            j.v[at] = v;
+__device__ static float pull_all(const rates &r, float e, float w) {
+    return pull(r, e, w);
+}
+
+__device__ static float4 pull_all(const rates &r, float4 e, float4 w) {
+    return make_float4(pull(r, e.x, w.x), pull(r, e.y, w.y), pull(r, e.z, w.z), pull(r, e.w, w.w));
+}
+
+__device__ static void round_to(bf16 *to, float v) {
+    *to = __float2bfloat16(v);
+}
+
+__device__ static void round_to(bf16 *to, float4 v) {
+    __nv_bfloat162 a = __floats2bfloat162_rn(v.x, v.y), b = __floats2bfloat162_rn(v.z, v.w);
+    uint2 raw = {*(unsigned *)&a, *(unsigned *)&b};
+    *(uint2 *)to = raw;
+}
+
+// Update the strip's numbers (V: one or four at a time) and leave them, rounded, in shared memory.
+template <bool TRAIN, typename V>
+__device__ static void update_numbers(const update_job &j, const plan &p, const piece &s,
+                                      const panels &f, strip live, strip ema) {
+    enum { N = sizeof(V) / sizeof(float) };
+    bool has_ema = f.offset < j.ema_size, goes = TRAIN && s.offset >= p.from && s.offset < p.to;
+    int each = f.cols / N;
+#pragma unroll 2
+    for (int i = threadIdx.x; i < STRIP * each; i += blockDim.x) {
+        int row = i / each, c = i % each * N;
+        V w = zero<V>(), e = zero<V>();
+        if (s.row + row < f.rows) {
+            int64_t at = (s.offset + (int64_t)row * f.cols + c) / N;
+            w = ((V *)j.live)[at];
+            if (has_ema) e = ((V *)j.ema)[at];
+            if (goes) {
+                V g = ((const V *)j.grad)[at], m = ((V *)j.m)[at], v = ((V *)j.v)[at];
+                if (has_ema) ((V *)j.ema)[at] = e = pull_all(p.r, e, w); // before the step
+                step_of(p.r, g, &w, &m, &v);
+                ((V *)j.live)[at] = w;
+                ((V *)j.m)[at] = m;
+                ((V *)j.v)[at] = v;
+            }
         }
-        uint4 part = {pair_of(w[0], w[1]), pair_of(w[2], w[3]), pair_of(w[4], w[5]),
-                      pair_of(w[6], w[7])};
-        if (f.live) *place(f.live, in_pad, f.cols, s.e, s.row, c0) = part;
-        if (f.ema)
-            *place(f.ema, in_pad, f.cols, s.e, s.row, c0) =
-                make_uint4(pair_of(ema[0], ema[1]), pair_of(ema[2], ema[3]),
-                           pair_of(ema[4], ema[5]), pair_of(ema[6], ema[7]));
-        if (f.turned)
-            *place(f.turned, f.cols, in_pad, s.e, c0, s.row) =
-                make_uint4(turn(part.x), turn(part.z), turn(part.y), turn(part.w));
+        round_to(&live[row][c], w);
+        if (f.ema) round_to(&ema[row][c], e);
     }
 }
 
-// A block takes a piece. Without TRAIN: fragments alone.
+// 16 bytes of panels: inputs [k, k + 8) of output n.
+__device__ static uint4 *place(bf16 *w, int in_pad, int wide, int e, int n, int k) {
+    int block = wide <= THIN ? THIN : PANEL_OUT, columns = wide <= THIN ? THIN : wide;
+    int64_t panel = (int64_t)(n / block) * (in_pad / PANEL_IN) + k / PANEL_IN;
+    int64_t row = (int64_t)e * columns * (in_pad / PANEL_IN) + panel * block + n % block;
+    return (uint4 *)w + row * 8 + ((k % PANEL_IN / 8) ^ (n & 7));
+}
+
+// Columns of the strip are the panels' rows.
+__device__ static void store_down(const piece &s, const panels &f, const strip from, bf16 *to) {
+    int in_pad = (f.rows + PANEL_IN - 1) / PANEL_IN * PANEL_IN;
+    for (int i = threadIdx.x; i < 2 * f.cols; i += blockDim.x) {
+        int c = i % f.cols, half = i / f.cols * 8;
+        alignas(16) bf16 v[8];
+#pragma unroll
+        for (int k = 0; k < 8; k++)
+            v[k] = from[half + k][c];
+        *place(to, in_pad, f.cols, s.e, c, s.row + half) = *(uint4 *)v;
+    }
+}
+
+// Rows of the strip are: those from `first` on.
+__device__ static void store_along(const piece &s, const panels &f, const strip from, bf16 *to,
+                                   int first, int count, int wide) {
+    for (int i = threadIdx.x; i < STRIP * f.cols / 8; i += blockDim.x) {
+        int row = i / (f.cols / 8), c = i % (f.cols / 8) * 8, n = s.row + row - first;
+        if (n >= 0 && n < count)
+            *place(to, f.cols, wide, s.e, n, c) = *(const uint4 *)&from[row][c];
+    }
+}
+
+template <bool TRAIN>
+__device__ static void update_strip(const update_job &j, const plan &p, const piece &s) {
+    extern __shared__ __align__(16) char shared[];
+    strip &live = *(strip *)shared, &ema = *(strip *)(shared + sizeof(strip));
+    const panels f = j.matrices[s.matrix];
+    if (f.cols % 4)
+        update_numbers<TRAIN, float>(j, p, s, f, live, ema);
+    else
+        update_numbers<TRAIN, float4>(j, p, s, f, live, ema);
+    __syncthreads();
+    if (f.live) store_down(s, f, live, f.live);
+    if (f.ema) store_down(s, f, ema, f.ema);
+    if (f.turned) store_along(s, f, live, f.turned, 0, f.rows, f.rows);
+    if (f.some) store_along(s, f, live, f.some, f.some_first, f.some_count, THIN);
+}
+
+// A block takes a piece. Without TRAIN: panels alone.
 template <bool TRAIN> __global__ static void __launch_bounds__(256) update(update_job j) {
     __shared__ plan shared;
     if (TRAIN) {
@@ -195,8 +260,16 @@ static dc_status copy_shadows(dc_cuda *cuda, const update_job *j) {
     return dc_cuda_check(cudaGetLastError(), "shadows(");
 }
 
+template <bool TRAIN> static dc_status start_update(dc_cuda *cuda, const update_job *j) {
+    size_t bytes = j->matrices ? 2 * sizeof(strip) : 0;
+    CU(cudaFuncSetAttribute(update<TRAIN>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                            (int)bytes));
+    update<TRAIN><<<j->piece_count, 256, bytes, cuda->stream>>>(*j);
+    return dc_cuda_check(cudaGetLastError(), "update(");
+}
+
 dc_status dc_shadows_run(dc_cuda *cuda, const update_job *j) {
-    update<false><<<j->piece_count, 256, 0, cuda->stream>>>(*j);
+    DC_TRY(start_update<false>(cuda, j));
     return copy_shadows(cuda, j);
 }
 
@@ -218,7 +291,7 @@ __global__ static void tick(update_job j) {
 
 dc_status dc_update_run(dc_cuda *cuda, const update_job *j) {
     norm<<<NORM_BLOCKS, 256, 0, cuda->stream>>>(*j);
-    update<true><<<j->piece_count, 256, 0, cuda->stream>>>(*j);
+    DC_TRY(start_update<true>(cuda, j));
     DC_TRY(copy_shadows(cuda, j));
     tick<<<1, NORM_BLOCKS, 0, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
