@@ -318,10 +318,12 @@ static dc_status begin(loop *l) {
 static dc_status outcome(const loop *l, dc_status status) {
     const dc_run *worst = NULL;
     int ended = 0;
-    for (int i = l->count - 1; i >= 0; i--) {
+    for (int i = 0; i < l->count; i++) {
         const dc_run *run = &l->runs[i];
-        ended += run->ended != DC_OK;
-        if (run->ended != DC_OK && (!worst || run->ended != DC_NOT_FINITE)) worst = run;
+        if (run->ended == DC_OK) continue;
+        ended++;
+        bool worse = worst && worst->ended == DC_NOT_FINITE && run->ended != DC_NOT_FINITE;
+        if (!worst || worse) worst = run;
     }
     if (!worst || (worst->ended == DC_NOT_FINITE && status == DC_INTERRUPTED)) return status;
     if (l->count == 1) return dc_fail(worst->ended, NULL, "%s", worst->error);
