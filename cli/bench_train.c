@@ -27,7 +27,10 @@ static const char usage[] =
     "  standard  antmaze-large's sizes: 3x512, batch 1024, n 25, oracle critic, ddpgbc policy\n"
     "  long      humanoidmaze-giant's: 4x1024, batch 1024, n 100, oracle critic, flow policy\n"
     "\n"
-    "The last two train on a million random rows, so that nothing must be fetched.\n"
+    "The last two train on a million random rows, so that nothing must be fetched. With --runs N, "
+    "N "
+    "seeds train\n"
+    "together, as dcrl train --seed 0-... does, and the rate is the sum of theirs.\n"
     "\n"
     "example: dcrl bench train --work standard --seconds 10 --threads 2 --json\n";
 
@@ -45,7 +48,7 @@ enum { RANDOM_ROWS = 1000000 };
 
 typedef struct flags {
     int work, device, precision;
-    int64_t threads;
+    int64_t threads, runs;
     double seconds;
 } flags;
 
@@ -55,6 +58,7 @@ static const dc_option table[] = {
     {"precision", DC_CHOICE, offsetof(flags, precision), "auto", 0, 0, "auto|fp32|tf32|bf16",
      "of matrix products; auto: fp32 on the CPU, tf32 on a GPU"},
     {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
+    {"runs", DC_INT, offsetof(flags, runs), "1", 1, DC_RUNS_MAX, NULL, "seeds to train together"},
     {"seconds", DC_REAL, offsetof(flags, seconds), "5", 0.1, 600, NULL, "how long to measure"},
     {0},
 };
@@ -202,15 +206,30 @@ static dc_status make_data(dc_run *run, const work *w, dc_dataset *data) {
     return w->env ? dc_setup_data(run, data) : random_data(w, data);
 }
 
-// On a GPU the step is one recorded graph; a profiler sees its parts, this program does not.
-static void tell_gpu(const dc_run *run, const flags *f, bool json, double seconds) {
+static int64_t steps_done(const dc_run *runs, int64_t count) {
+    int64_t steps = 0;
+    for (int64_t i = 0; i < count; i++)
+        steps += runs[i].step - runs[i].first_step;
+    return steps;
+}
+
+// Of several runs, and on a GPU: there the step is one recorded graph; a profiler sees its parts, this
+// program does not.
+static void tell_rate(const dc_run *runs, const flags *f, bool json, double seconds) {
     static const char *const names[] = {"tf32", "fp32", "tf32", "bf16"}; // of the option's choices
-    double rate = (double)(run->step - run->first_step) / seconds;
-    printf(json
-               ? "{\"bench\": \"train\", \"work\": \"%s\", \"device\": \"cuda\", \"name\": \"%s\", "
-                 "\"precision\": \"%s\", \"steps_per_second\": %.1f}\n"
-               : "%s on %s, %s: %.1f steps/s\n",
-           works[f->work].name, dc_gpu_name(run->gpu), names[f->precision], rate);
+    const dc_gpu *gpu = runs->gpu;
+    const char *device = gpu ? "cuda" : "cpu", *name = gpu ? dc_gpu_name(gpu) : "cpu",
+               *feed = gpu && dc_gpu_fed(gpu) ? "host" : "device",
+               *precision = gpu ? names[runs->options.precision] : "fp32";
+    double rate = (double)steps_done(runs, f->runs) / seconds;
+    if (json)
+        printf("{\"bench\": \"train\", \"work\": \"%s\", \"device\": \"%s\", \"name\": \"%s\", "
+               "\"precision\": \"%s\", \"feed\": \"%s\", \"runs\": %d, \"steps_per_second\": "
+               "%.1f}\n",
+               works[f->work].name, device, name, precision, feed, (int)f->runs, rate);
+    else
+        printf("%s on %s, %s, rows from the %s, %d run%s: %.1f steps/s\n", works[f->work].name,
+               name, precision, feed, (int)f->runs, f->runs > 1 ? "s" : "", rate);
 }
 
 static void tell(const dc_run *run, const flags *f, bool json, double seconds, const double *times,
@@ -245,28 +264,44 @@ static void tell(const dc_run *run, const flags *f, bool json, double seconds, c
            reached, alone, 100 * reached / alone);
 }
 
-static dc_status measure(dc_run *run, const flags *f, bool json) {
+static dc_status measure(dc_run *runs, const flags *f, bool json) {
     double times[2 * DC_OPS] = {0};
     watch w = {.seconds = 0.5};
-    run->stop = &w.stop;
-    run->progress = progress;
-    run->progress_ctx = &w;
-    if (dc_run_train(run) != DC_INTERRUPTED) return DC_BAD_INPUT; // warm-up
+    for (int64_t i = 0; i < f->runs; i++) {
+        runs[i].stop = &w.stop;
+        runs[i].progress = progress;
+        runs[i].progress_ctx = &w;
+    }
+    if (dc_population_train(runs, (int)f->runs) != DC_INTERRUPTED) return DC_BAD_INPUT; // warm-up
     w = (watch){.seconds = f->seconds};
-    run->agent.exec.times = times;
+    runs->agent.exec.times = times;
     double start = dc_now();
-    dc_status status = dc_run_train(run);
+    dc_status status = dc_population_train(runs, (int)f->runs);
     double seconds = dc_now() - start;
     if (status != DC_INTERRUPTED) return status;
-    if (run->gpu) {
-        tell_gpu(run, f, json, seconds);
+    if (runs->gpu || f->runs > 1) {
+        tell_rate(runs, f, json, seconds);
         return DC_OK;
     }
     products p = {0};
-    collect(&run->agent.exec, &p);
-    tell(run, f, json, seconds, times, &p);
+    collect(&runs->agent.exec, &p);
+    tell(runs, f, json, seconds, times, &p);
     free(p.list);
     return DC_OK;
+}
+
+// All on one data set.
+static dc_status start(dc_run *runs, const flags *f, const cli_args *args, dc_dataset *data) {
+    const dc_dataset *shared[DC_RUNS_MAX];
+    const char *folders[DC_RUNS_MAX] = {NULL};
+    for (int64_t i = 0; i < f->runs; i++) {
+        DC_TRY(configure(&runs[i], f));
+        DC_TRY(cli_run_sets(&runs[i], args));
+        runs[i].options.seed += i;
+        shared[i] = data;
+    }
+    DC_TRY(make_data(runs, &works[f->work], data));
+    return dc_population_start(runs, (int)f->runs, shared, folders);
 }
 
 dc_status bench_train(int argc, char **argv) {
@@ -274,14 +309,15 @@ dc_status bench_train(int argc, char **argv) {
     cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_JSON | CLI_SET};
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
-    dc_run run = DC_RUN_NONE;
+    dc_run *runs = calloc((size_t)f.runs, sizeof *runs);
+    if (!runs) return dc_fail(DC_NO_MEMORY, NULL, "no memory for %d runs", (int)f.runs);
+    for (int64_t i = 0; i < f.runs; i++)
+        runs[i] = DC_RUN_NONE;
     dc_dataset data = {0};
-    dc_status status = configure(&run, &f);
-    if (status == DC_OK) status = cli_run_sets(&run, &args);
-    if (status == DC_OK) status = make_data(&run, &works[f.work], &data);
-    if (status == DC_OK) status = dc_run_start(&run, &data, NULL);
-    if (status == DC_OK) status = measure(&run, &f, args.json);
-    dc_run_fini(&run);
+    dc_status status = start(runs, &f, &args, &data);
+    if (status == DC_OK) status = measure(runs, &f, args.json);
+    dc_population_fini(runs, (int)f.runs);
     dc_dataset_fini(&data);
+    free(runs);
     return status;
 }

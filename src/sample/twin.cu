@@ -32,6 +32,8 @@ typedef struct draw_job {
     slot_words *renewed; // (batch) what the slot becomes after this batch, at its last row
     int32_t *last;       // (batch) slot whose last row this is, else -1
     int64_t *stream[DC_STREAMS];
+    int ring_steps; // fed: steps that lie in the ring; 0: rows are drawn here
+    int64_t step_bytes;
 } draw_job;
 
 typedef struct feed_job {
@@ -41,15 +43,19 @@ typedef struct feed_job {
     const float *column; // NULL: the stream's integer itself
     int width, skip, take, one_hot, repeat;
     dc_draw draw;
-    const int64_t *rows;
+    const int64_t *rows; // NULL: in order, as a feeder leaves them
 } feed_job;
+
+struct dc_twin_data {
+    dc_cuda *cuda;
+    std::vector<const void *> seen, sent; // arrays of the host, and their copies
+};
 
 struct dc_twin {
     dc_cuda *cuda;
     draw_job job;
     feed_job *feeds; // device
     int feed_count;
-    std::vector<const float *> seen, sent; // columns that were copied
 };
 
 // ---- kernels ----
@@ -154,7 +160,9 @@ __global__ static void gather(draw_job j, const feed_job *feeds, int feed_count)
     if (f == 0 && j.tree && lane == 0 && j.last[row] >= 0) j.slot[j.last[row]] = j.renewed[row];
     feed_job feed = feeds[f];
     uint64_t step = j.state->step;
-    int64_t from = feed.draw == DC_DRAW_NONE ? feed.rows[row] : 0;
+    if (j.ring_steps && feed.column)
+        feed.column += (int64_t)(step % j.ring_steps) * (j.step_bytes / (int64_t)sizeof(float));
+    int64_t from = feed.draw != DC_DRAW_NONE ? 0 : feed.rows ? feed.rows[row] : row;
     for (int copy = 0; copy < feed.repeat; copy++) {
         int64_t to = ((int64_t)row * feed.repeat + copy) * feed.ld;
         for (int c = lane; c < feed.take; c += 32) {
@@ -171,23 +179,24 @@ __global__ static void gather(draw_job j, const feed_job *feeds, int feed_count)
 
 static dc_status send(dc_cuda *cuda, const void *host, size_t bytes, const char *what,
                       void **device) {
-    DC_TRY(dc_cuda_take(cuda, bytes, what, "use a smaller data set or a larger GPU", device));
+    DC_TRY(dc_cuda_take(cuda, bytes, what, "use feed=host, a smaller data set or a larger GPU",
+                        device));
     return dc_cuda_put(cuda, *device, host, bytes);
 }
 
-static dc_status send_column(dc_twin *t, const dc_column *column, int64_t rows,
-                             const float **device) {
-    for (size_t i = 0; i < t->seen.size(); i++)
-        if (t->seen[i] == column->values) {
-            *device = t->sent[i];
+// The copy of an array that twins share.
+static dc_status send_once(dc_twin_data *shared, const void *host, size_t bytes, const char *what,
+                           const void **device) {
+    for (size_t i = 0; i < shared->seen.size(); i++)
+        if (shared->seen[i] == host) {
+            *device = shared->sent[i];
             return DC_OK;
         }
     void *p;
-    DC_TRY(send(t->cuda, column->values, (size_t)rows * (size_t)column->width * sizeof(float),
-                "the data set", &p));
-    t->seen.push_back(column->values);
-    t->sent.push_back((const float *)p);
-    *device = (const float *)p;
+    DC_TRY(send(shared->cuda, host, bytes, what, &p));
+    shared->seen.push_back(host);
+    shared->sent.push_back(p);
+    *device = p;
     return DC_OK;
 }
 
@@ -199,8 +208,32 @@ static int pack_row(const dc_feeds *feeds, const dc_pack *pack) {
     return row0;
 }
 
-static dc_status send_feeds(dc_twin *t, dc_program *program, const dc_feeds *feeds,
-                            const dc_dataset *data) {
+// Where the rows of feeds come from: columns on the device, or what a feeder leaves there.
+typedef struct origin {
+    dc_twin_data *shared;
+    const dc_dataset *data;
+    const dc_feeder *feeder; // NULL: columns
+    int member;
+    const char *ring;
+} origin;
+
+static dc_status take_column(const origin *o, const dc_feed *feed, feed_job *job) {
+    job->width = feed->column->width;
+    job->skip = feed->skip;
+    return send_once(o->shared, feed->column->values,
+                     (size_t)o->data->rows * (size_t)job->width * sizeof(float), "the data set",
+                     (const void **)&job->column);
+}
+
+static void take_block(const origin *o, int feed, feed_job *job) {
+    dc_feeder_block block = dc_feeder_find(o->feeder, o->member, feed);
+    job->rows = NULL;
+    if (block.used) job->column = (const float *)(o->ring + block.offset);
+    job->width = block.width;
+}
+
+static dc_status send_feeds(dc_twin *t, const origin *o, dc_program *program,
+                            const dc_feeds *feeds) {
     std::vector<feed_job> list;
     for (int f = 0; f < feeds->feed_count; f++) {
         const dc_feed *feed = &feeds->feeds[f];
@@ -215,12 +248,12 @@ static dc_status send_feeds(dc_twin *t, dc_program *program, const dc_feeds *fee
         job.draw = feed->draw;
         job.one_hot = feed->one_hot;
         job.repeat = feed->repeat ? feed->repeat : 1;
-        if (feed->column) {
-            DC_TRY(send_column(t, feed->column, data->rows, &job.column));
-            job.width = feed->column->width;
-            job.skip = feed->skip;
-            if (!feed->one_hot) job.take = feed->take ? feed->take : feed->column->width;
-        }
+        if (feed->column && !feed->one_hot)
+            job.take = feed->take ? feed->take : feed->column->width;
+        if (o->feeder)
+            take_block(o, f, &job);
+        else if (feed->column)
+            DC_TRY(take_column(o, feed, &job));
         list.push_back(job);
     }
     t->feed_count = (int)list.size();
@@ -235,19 +268,22 @@ static dc_status send_feeds(dc_twin *t, dc_program *program, const dc_feeds *fee
     return DC_OK;
 }
 
-static dc_status check(const dc_sampler_spec *spec) {
-    if (spec->segments == DC_SEG_TREE && spec->split != DC_SPLIT_MIDPOINT)
-        return dc_fail(DC_UNSUPPORTED, "use split=midpoint, or --device cpu",
-                       "the GPU cannot draw trees with chosen splits");
-    if (spec->batch > BATCH_MAX)
-        return dc_fail(DC_UNSUPPORTED, "lower batch, or use --device cpu",
-                       "the GPU draws batches of at most %d rows (%d)", (int)BATCH_MAX,
-                       spec->batch);
-    return DC_OK;
+extern "C" bool dc_twin_draws(const dc_sampler_spec *spec) {
+    bool tree = spec->segments == DC_SEG_TREE;
+    return !(tree && spec->split != DC_SPLIT_MIDPOINT) && spec->batch <= BATCH_MAX;
 }
 
-static dc_status build(dc_twin *t, dc_program *program, const dc_sampler *sampler,
-                       const dc_feeds *feeds, const dc_dataset *data) {
+static dc_status check(const dc_sampler_spec *spec) {
+    if (dc_twin_draws(spec)) return DC_OK;
+    if (spec->batch <= BATCH_MAX)
+        return dc_fail(DC_UNSUPPORTED, "use split=midpoint, feed=host, or --device cpu",
+                       "the GPU cannot draw trees with chosen splits");
+    return dc_fail(DC_UNSUPPORTED, "lower batch, or use feed=host",
+                   "the GPU draws batches of at most %d rows (%d)", (int)BATCH_MAX, spec->batch);
+}
+
+static dc_status build(dc_twin *t, dc_twin_data *shared, dc_program *program,
+                       const dc_sampler *sampler, const dc_feeds *feeds, const dc_dataset *data) {
     const dc_sampler_spec *spec = dc_sampler_spec_of(sampler);
     DC_TRY(check(spec));
     draw_job *j = &t->job;
@@ -261,8 +297,8 @@ static dc_status build(dc_twin *t, dc_program *program, const dc_sampler *sample
     j->grounding = spec->grounding;
     j->state = dc_program_state(program);
     size_t batch = (size_t)spec->batch;
-    DC_TRY(send(t->cuda, j->laws.set.start, ((size_t)j->laws.set.count + 1) * sizeof(int64_t),
-                "trajectories", (void **)&j->laws.set.start));
+    DC_TRY(send_once(shared, j->laws.set.start, ((size_t)j->laws.set.count + 1) * sizeof(int64_t),
+                     "trajectories", (const void **)&j->laws.set.start));
     DC_TRY(dc_cuda_take(t->cuda, (size_t)(j->tree ? j->slots : 1) * sizeof(slot_words), "slots",
                         "lower slots", (void **)&j->slot));
     DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(slot_words), "slots", NULL, (void **)&j->renewed));
@@ -270,17 +306,53 @@ static dc_status build(dc_twin *t, dc_program *program, const dc_sampler *sample
     for (int s = 0; s < DC_STREAMS; s++)
         DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(int64_t), "a batch", "lower batch",
                             (void **)&j->stream[s]));
-    DC_TRY(send_feeds(t, program, feeds, data));
+    origin o = {};
+    o.shared = shared;
+    o.data = data;
+    DC_TRY(send_feeds(t, &o, program, feeds));
     return dc_twin_put(t, sampler);
 }
 
-extern "C" dc_status dc_twin_new(dc_twin **out, dc_cuda *cuda, dc_program *program,
+extern "C" dc_status dc_twin_data_new(dc_twin_data **out, dc_cuda *cuda) {
+    *out = new dc_twin_data();
+    (*out)->cuda = cuda;
+    return DC_OK;
+}
+
+extern "C" void dc_twin_data_free(dc_twin_data *shared) {
+    delete shared;
+}
+
+extern "C" dc_status dc_twin_new(dc_twin **out, dc_twin_data *shared, dc_program *program,
                                  const dc_sampler *sampler, const dc_feeds *feeds,
                                  const dc_dataset *data) {
     *out = NULL;
     dc_twin *t = new dc_twin();
+    t->cuda = shared->cuda;
+    dc_status status = build(t, shared, program, sampler, feeds, data);
+    if (status != DC_OK)
+        dc_twin_free(t);
+    else
+        *out = t;
+    return status;
+}
+
+extern "C" dc_status dc_twin_fed(dc_twin **out, dc_cuda *cuda, dc_program *program,
+                                 const dc_sampler *sampler, const dc_feeds *feeds,
+                                 const dc_feeder *feeder, int member, const void *ring, int steps) {
+    *out = NULL;
+    dc_twin *t = new dc_twin();
     t->cuda = cuda;
-    dc_status status = build(t, program, sampler, feeds, data);
+    t->job.laws = *dc_sampler_laws(sampler); // for the seed
+    t->job.batch = feeds->batch;
+    t->job.state = dc_program_state(program);
+    t->job.ring_steps = steps;
+    t->job.step_bytes = (int64_t)dc_feeder_bytes(feeder);
+    origin o = {};
+    o.feeder = feeder;
+    o.member = member;
+    o.ring = (const char *)ring;
+    dc_status status = send_feeds(t, &o, program, feeds);
     if (status != DC_OK)
         dc_twin_free(t);
     else
@@ -298,7 +370,8 @@ extern "C" dc_status dc_twin_next(dc_twin *t) {
     bool rest = j->pairs || j->propagation || j->actor || j->grounding;
     int blocks = trees + (rest ? (j->batch + threads - 1) / threads : 0);
     cudaStream_t stream = dc_cuda_stream(t->cuda);
-    draw<<<blocks, threads, j->tree ? (size_t)j->batch * 4 : 0, stream>>>(*j);
+    if (blocks) // of a fed twin there are none
+        draw<<<blocks, threads, j->tree ? (size_t)j->batch * 4 : 0, stream>>>(*j);
     int warps = t->feed_count * j->batch;
     gather<<<(warps + 7) / 8, 256, 0, stream>>>(*j, t->feeds, t->feed_count);
     return dc_cuda_started("sampling");

@@ -33,6 +33,24 @@ cudaStream_t dc_cuda_stream(const dc_cuda *cuda);
 dc_status dc_cuda_started(const char *what); // did the last launch work?
 #endif
 
+// Bytes of the device's memory: free now, and in all.
+dc_status dc_cuda_room(dc_cuda *cuda, size_t *left, size_t *all);
+
+// Ring: chunks of host memory that travel to the device on a stream of their own, behind the arithmetic.
+// A chunk goes round like this: _host, fill it, _send; _await, start what reads it, _release. The next
+// _send of a chunk must come after its _release.
+typedef struct dc_ring dc_ring;
+dc_status dc_ring_new(dc_ring **ring, dc_cuda *cuda, int chunks, size_t chunk_bytes);
+void dc_ring_free(dc_ring *ring);          // Nullable; device memory stays with the device
+void *dc_ring_device(const dc_ring *ring); // (chunks, chunk_bytes) there
+// A chunk's memory here; waits until what was sent from it last has left.
+dc_status dc_ring_host(dc_ring *ring, int chunk, void **host);
+// Copy it, as soon as nothing on the device reads its place any more. Does not wait.
+dc_status dc_ring_send(dc_ring *ring, int chunk);
+// What is started from now on waits for the chunk; what was started so far is the last to read it.
+dc_status dc_ring_await(dc_ring *ring, int chunk);
+dc_status dc_ring_release(dc_ring *ring, int chunk);
+
 // What a step keeps on the device beside weights: read back when metrics are logged.
 enum { DC_CUDA_SUMS = 32 };
 typedef struct dc_cuda_state {

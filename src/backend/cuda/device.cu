@@ -151,3 +151,96 @@ extern "C" void dc_recording_free(dc_recording *replay) {
     cudaGraphExecDestroy(replay->exec);
     delete replay;
 }
+
+// ---- rows that travel ----
+
+struct dc_ring {
+    dc_cuda *cuda;
+    cudaStream_t stream; // of copies
+    size_t chunk_bytes;
+    char *host, *device; // (chunks, chunk_bytes)
+    std::vector<cudaEvent_t> sent, read;
+};
+
+extern "C" dc_status dc_cuda_room(dc_cuda *cuda, size_t *left, size_t *all) {
+    (void)cuda;
+    CU(cudaMemGetInfo(left, all));
+    return DC_OK;
+}
+
+static dc_status make_ring(dc_ring *r, int chunks) {
+    size_t bytes = (size_t)chunks * r->chunk_bytes;
+    CU(cudaStreamCreateWithFlags(&r->stream, cudaStreamNonBlocking));
+    for (int c = 0; c < chunks; c++) {
+        cudaEvent_t event;
+        CU(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+        r->sent.push_back(event);
+        CU(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+        r->read.push_back(event);
+    }
+    DC_TRY(dc_cuda_take(r->cuda, bytes, "rows on their way", "lower batch, or train fewer seeds",
+                        (void **)&r->device));
+    cudaError_t error = cudaMallocHost((void **)&r->host, bytes);
+    if (error == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        return dc_fail(DC_NO_MEMORY, "lower batch, or train fewer seeds",
+                       "no host memory for rows on their way (%.1f MiB that stay in memory asked)",
+                       (double)bytes / 1048576);
+    }
+    CU(error);
+    return dc_cuda_wait(r->cuda); // the device's part is zeroed
+}
+
+extern "C" dc_status dc_ring_new(dc_ring **out, dc_cuda *cuda, int chunks, size_t chunk_bytes) {
+    *out = NULL;
+    dc_ring *r = new dc_ring();
+    r->cuda = cuda;
+    r->chunk_bytes = chunk_bytes;
+    dc_status status = make_ring(r, chunks);
+    if (status != DC_OK)
+        dc_ring_free(r);
+    else
+        *out = r;
+    return status;
+}
+
+extern "C" void dc_ring_free(dc_ring *r) {
+    if (!r) return;
+    if (r->stream) cudaStreamSynchronize(r->stream);
+    for (cudaEvent_t event : r->sent)
+        cudaEventDestroy(event);
+    for (cudaEvent_t event : r->read)
+        cudaEventDestroy(event);
+    if (r->host) cudaFreeHost(r->host);
+    if (r->stream) cudaStreamDestroy(r->stream);
+    delete r;
+}
+
+extern "C" void *dc_ring_device(const dc_ring *r) {
+    return r->device;
+}
+
+extern "C" dc_status dc_ring_host(dc_ring *r, int chunk, void **host) {
+    *host = r->host + (size_t)chunk * r->chunk_bytes;
+    CU(cudaEventSynchronize(r->sent[(size_t)chunk]));
+    return DC_OK;
+}
+
+extern "C" dc_status dc_ring_send(dc_ring *r, int chunk) {
+    size_t at = (size_t)chunk * r->chunk_bytes;
+    CU(cudaStreamWaitEvent(r->stream, r->read[(size_t)chunk]));
+    CU(cudaMemcpyAsync(r->device + at, r->host + at, r->chunk_bytes, cudaMemcpyHostToDevice,
+                       r->stream));
+    CU(cudaEventRecord(r->sent[(size_t)chunk], r->stream));
+    return DC_OK;
+}
+
+extern "C" dc_status dc_ring_await(dc_ring *r, int chunk) {
+    CU(cudaStreamWaitEvent(r->cuda->stream, r->sent[(size_t)chunk]));
+    return DC_OK;
+}
+
+extern "C" dc_status dc_ring_release(dc_ring *r, int chunk) {
+    CU(cudaEventRecord(r->read[(size_t)chunk], r->cuda->stream));
+    return DC_OK;
+}
