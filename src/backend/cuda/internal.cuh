@@ -121,6 +121,46 @@ int dc_layernorm_parts(int e, int rows);
 // x, dy, dx and stats stand at the trained rows; parts (e, count, 3, cols): d scale, d bias, d add.
 dc_status dc_layernorm_bwd(dc_cuda *cuda, const layernorm *n, tensor dy, tensor dx, float *parts);
 
+// ---- whole networks in bf16 (mlp.cu) ----
+
+// A matrix as fragments: W (in, out), padded with zeros to (32 i, 64 j), lies as pieces of 16 x 16 in the
+// order of out / 64, in / 16, out / 16 % 4; a piece is 16 bytes for each lane of a warp, as
+// mma.m16n8k16 wants its second factor. wt is the same of the transposed matrix.
+struct mlp_layer {
+    const bf16 *w, *wt;             // (e) fragments; wt of the first layer is not there
+    int in, in_pad;                 // in_pad: multiple of 32
+    const float *b, *scale, *shift; // (e, width) of the linear layer, of LayerNorm
+    bf16 *z;       // (e, tiles) what GELU got, in the order of the products' registers
+    float2 *stats; // (e, tiles, MLP_ROWS) mean, 1/std
+    bf16 *h, *dz;  // (e, hi - lo, width) output, and gradient before GELU; NULL unless dW is wanted
+    float *parts;  // (e, parts, 3, width) sums over rows: d scale, d shift, d b
+    float *dw;     // (e, in, width)
+};
+
+enum { MLP_ROWS = 64, MLP_LAYERS = 8 };
+struct mlp {
+    int e, layers, width, in, out;
+    tensor x; // bf16, (1, rows, in), rows padded to 32 numbers
+    mlp_layer layer[MLP_LAYERS];
+    const float *head_w, *head_b; // (e, width, out), (e, out)
+    float *y;                     // (e, rows, out)
+    const int *used;              // Nullable: rows that are wanted this time
+    // Backward, of rows [lo, hi).
+    int lo, hi;
+    const float *dy;   // (e, hi - lo, out)
+    float *head_parts; // Nullable: (e, parts, width + 1) sums for the head's dW and db, if out is 1
+    const float *first_w;
+    float *dx; // Nullable: (e, hi - lo, dx_count), gradient of columns from dx_first on
+    int dx_first, dx_count;
+    int row_bytes, tiles; // set by dc_mlp_finish
+};
+bool dc_mlp_fits(const dc_cuda *cuda, int width, int in);
+void dc_mlp_finish(mlp *j);
+int dc_mlp_parts(int rows);
+dc_status dc_mlp_forward(dc_cuda *cuda, const mlp *j);
+dc_status dc_mlp_backward(dc_cuda *cuda, const mlp *j);
+dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j);
+
 // ---- narrow ops (narrow.cu): many small ones in one launch ----
 struct narrow {
     int op;        // dc_op, or NARROW_ZERO
@@ -147,7 +187,22 @@ dc_status dc_narrow_run(dc_cuda *cuda, const narrow *device_list, int count, int
 dc_status dc_splice_fwd(dc_cuda *cuda, tensor x, tensor y, tensor out, int column);
 dc_status dc_splice_bwd(dc_cuda *cuda, tensor dout, tensor dy, int column, bool add);
 
+// The same where a whole network's gradient of y's columns is there member by member: adds them up in order.
+dc_status dc_splice_sum(dc_cuda *cuda, const mlp *j, tensor dy, bool add);
+
 // ---- update (update.cu) ----
+struct fragments { // of a matrix, see mlp_layer
+    int64_t offset;
+    int e, rows, cols;
+    bf16 *live, *ema,
+        *turned; // of the weights, of the target weights, of the transposed weights; or NULL
+};
+struct piece { // that a block of the update takes
+    int64_t offset;
+    int matrix, e, row; // 16 rows of a member of a matrix; matrix -1: flat, `count` numbers
+    int count;
+};
+enum { PIECE = 4096 };
 struct shadow { // bf16 copies of a matrix, rows padded
     int64_t offset;
     int e, rows, cols, ld;
@@ -167,6 +222,9 @@ struct update_job {
     int sum_count, sum_longest;
     const shadow *shadows; // (shadow_count)
     int shadow_count;
+    const piece *pieces; // (piece_count)
+    int piece_count;
+    const fragments *matrices;
 };
 enum { NORM_BLOCKS = 256 };
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *job);

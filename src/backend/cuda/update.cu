@@ -50,44 +50,118 @@ __device__ static void one_weight(const rates &r, float g, float *p, float *m, f
     *p -= r.rate * *m / (sqrtf(*v * r.inv_c2) + r.eps);
 }
 
-__global__ static void update(update_job j) {
-    double norm2 = norm2_of(j);
-    if (!good(j, norm2)) return;
-    __shared__ rates shared;
+__device__ static float pull(const rates &r, float ema, float p) {
+    return r.tau * p + r.rest_tau * ema;
+}
+
+// Which numbers are updated this step, and how.
+struct plan {
+    bool go;
+    int64_t from, to;
+    rates r;
+};
+
+__device__ static void make_plan(const update_job &j, plan *p) {
     int64_t done = (int64_t)j.state->step;
     bool late = j.policy_after && done >= j.policy_after; // as dc_agent_adam has it
-    int64_t from = late ? j.policy_first : 0,
-            to = j.policy_after && !late ? j.policy_first : j.size;
-    if (threadIdx.x == 0) {
-        double t = (double)(done + 1 - (late ? j.policy_after : 0)), c1 = 1 - pow(j.beta1, t),
-               c2 = 1 - pow(j.beta2, t);
-        shared = {(float)j.tau,         (float)(1 - j.tau), (float)(j.lr / c1),
-                  (float)j.beta1,       (float)j.beta2,     (float)(1 - j.beta1),
-                  (float)(1 - j.beta2), (float)j.eps,       (float)(1 / c2)};
-    }
-    __syncthreads();
-    const rates r = shared;
-    int64_t stride = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t i = from / 4 + (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < to / 4;
-         i += stride) {
-        float4 p = ((float4 *)j.live)[i], m = ((float4 *)j.m)[i], v = ((float4 *)j.v)[i],
+    p->from = late ? j.policy_first : 0;
+    p->to = j.policy_after && !late ? j.policy_first : j.size;
+    double t = (double)(done + 1 - (late ? j.policy_after : 0)), c1 = 1 - pow(j.beta1, t),
+           c2 = 1 - pow(j.beta2, t);
+    p->r = {(float)j.tau,         (float)(1 - j.tau), (float)(j.lr / c1),
+            (float)j.beta1,       (float)j.beta2,     (float)(1 - j.beta1),
+            (float)(1 - j.beta2), (float)j.eps,       (float)(1 / c2)};
+}
+
+// A span of numbers; from the weights before the step comes the EMA. Ends are multiples of 4.
+__device__ static void update_span(const update_job &j, const plan &p, const piece &s) {
+    const rates &r = p.r;
+    for (int64_t i = s.offset / 4 + threadIdx.x; i < (s.offset + s.count) / 4; i += blockDim.x) {
+        if (4 * i < p.from || 4 * i >= p.to) continue;
+        float4 w = ((float4 *)j.live)[i], m = ((float4 *)j.m)[i], v = ((float4 *)j.v)[i],
                g = ((const float4 *)j.grad)[i];
-        if (i < j.ema_size / 4) { // from the weights before the step
+        if (i < j.ema_size / 4) {
             float4 e = ((float4 *)j.ema)[i];
-            e.x = r.tau * p.x + r.rest_tau * e.x;
-            e.y = r.tau * p.y + r.rest_tau * e.y;
-            e.z = r.tau * p.z + r.rest_tau * e.z;
-            e.w = r.tau * p.w + r.rest_tau * e.w;
-            ((float4 *)j.ema)[i] = e;
+            ((float4 *)j.ema)[i] = make_float4(pull(r, e.x, w.x), pull(r, e.y, w.y),
+                                               pull(r, e.z, w.z), pull(r, e.w, w.w));
         }
-        one_weight(r, g.x, &p.x, &m.x, &v.x);
-        one_weight(r, g.y, &p.y, &m.y, &v.y);
-        one_weight(r, g.z, &p.z, &m.z, &v.z);
-        one_weight(r, g.w, &p.w, &m.w, &v.w);
-        ((float4 *)j.live)[i] = p;
+        one_weight(r, g.x, &w.x, &m.x, &v.x);
+        one_weight(r, g.y, &w.y, &m.y, &v.y);
+        one_weight(r, g.z, &w.z, &m.z, &v.z);
+        one_weight(r, g.w, &w.w, &m.w, &v.w);
+        ((float4 *)j.live)[i] = w;
         ((float4 *)j.m)[i] = m;
         ((float4 *)j.v)[i] = v;
     }
+}
+
+__device__ static uint32_t pair_of(float a, float b) {
+    __nv_bfloat162 v = __floats2bfloat162_rn(a, b);
+    return *(uint32_t *)&v;
+}
+
+__device__ static uint32_t turn(uint32_t v) { // an 8 x 8 matrix held by a warp
+    uint32_t out;
+    asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(out) : "r"(v));
+    return out;
+}
+
+// Where the fragment of rows [row, row + 16) and columns [c, c + 16) lies.
+__device__ static uint4 *place(bf16 *w, int rows, int cols, int e, int row, int c) {
+    int64_t slab = ((int64_t)(e * cols + c / 64 * 64) * rows + row * 64 + c / 16 % 4 * 256) / 8;
+    return (uint4 *)w + slab + (threadIdx.x & 31);
+}
+
+// 16 rows of a matrix, 16 columns a warp: a lane has the numbers that its fragment needs.
+template <bool TRAIN>
+__device__ static void update_strip(const update_job &j, const plan &p, const piece &s) {
+    const fragments f = j.matrices[s.matrix];
+    int lane = threadIdx.x & 31, in_pad = (f.rows + 31) / 32 * 32;
+    bool has_ema = s.offset < j.ema_size, goes = TRAIN && s.offset >= p.from && s.offset < p.to;
+    for (int c0 = threadIdx.x / 32 * 16; c0 < f.cols; c0 += blockDim.x / 32 * 16) {
+        float w[8], ema[8];
+#pragma unroll
+        for (int i = 0; i < 8; i++) { // i: column +8, row +8, row +1
+            int row = lane % 4 * 2 + i % 2 + (i / 2 % 2) * 8, c = c0 + lane / 4 + i / 4 * 8;
+            int64_t at = s.offset + (int64_t)row * f.cols + c;
+            bool there = s.row + row < f.rows;
+            w[i] = there ? j.live[at] : 0;
+            ema[i] = there && has_ema ? j.ema[at] : 0;
+            if (!there || !goes) continue;
+            float m = j.m[at], v = j.v[at];
+            if (has_ema) j.ema[at] = ema[i] = pull(p.r, ema[i], w[i]);
+            one_weight(p.r, j.grad[at], &w[i], &m, &v);
+            j.live[at] = w[i];
+            j.m[at] = m;
+            j.v[at] = v;
+        }
+        uint4 part = {pair_of(w[0], w[1]), pair_of(w[2], w[3]), pair_of(w[4], w[5]),
+                      pair_of(w[6], w[7])};
+        if (f.live) *place(f.live, in_pad, f.cols, s.e, s.row, c0) = part;
+        if (f.ema)
+            *place(f.ema, in_pad, f.cols, s.e, s.row, c0) =
+                make_uint4(pair_of(ema[0], ema[1]), pair_of(ema[2], ema[3]),
+                           pair_of(ema[4], ema[5]), pair_of(ema[6], ema[7]));
+        if (f.turned)
+            *place(f.turned, f.cols, in_pad, s.e, c0, s.row) =
+                make_uint4(turn(part.x), turn(part.z), turn(part.y), turn(part.w));
+    }
+}
+
+// A block takes a piece. Without TRAIN: fragments alone.
+template <bool TRAIN> __global__ static void __launch_bounds__(256) update(update_job j) {
+    __shared__ plan shared;
+    if (TRAIN) {
+        double norm2 = norm2_of(j);
+        if (!good(j, norm2)) return;
+        if (threadIdx.x == 0) make_plan(j, &shared);
+        __syncthreads();
+    }
+    piece s = j.pieces[blockIdx.x];
+    if (s.matrix >= 0)
+        update_strip<TRAIN>(j, shared, s);
+    else if (TRAIN)
+        update_span(j, shared, s);
 }
 
 __device__ static void copy4(bf16 *to, const float *from) {
@@ -115,10 +189,15 @@ __global__ static void shadows(update_job j) {
     }
 }
 
-dc_status dc_shadows_run(dc_cuda *cuda, const update_job *j) {
+static dc_status copy_shadows(dc_cuda *cuda, const update_job *j) {
     if (!j->shadow_count) return DC_OK;
     shadows<<<dim3(64, j->shadow_count), 256, 0, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "shadows(");
+}
+
+dc_status dc_shadows_run(dc_cuda *cuda, const update_job *j) {
+    update<false><<<j->piece_count, 256, 0, cuda->stream>>>(*j);
+    return copy_shadows(cuda, j);
 }
 
 // Metrics of the step, and the counter.
@@ -139,8 +218,8 @@ __global__ static void tick(update_job j) {
 
 dc_status dc_update_run(dc_cuda *cuda, const update_job *j) {
     norm<<<NORM_BLOCKS, 256, 0, cuda->stream>>>(*j);
-    update<<<264, 512, 0, cuda->stream>>>(*j);
-    DC_TRY(dc_shadows_run(cuda, j));
+    update<true><<<j->piece_count, 256, 0, cuda->stream>>>(*j);
+    DC_TRY(copy_shadows(cuda, j));
     tick<<<1, NORM_BLOCKS, 0, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
 }
