@@ -16,8 +16,8 @@
 #include <stdlib.h>
 
 static const char usage[] =
-    "usage: dcrl bench train [--work lock|standard|long] [--seconds T] [--threads T] [--set "
-    "key=value]... [--json]\n"
+    "usage: dcrl bench train [--work lock|standard|long] [--seconds T] [--threads T] [--out RUN] "
+    "[--set key=value]... [--json]\n"
     "\n"
     "Trains the named work and tells steps a second, the share of each op, and the rate of its "
     "matrix products\n"
@@ -27,7 +27,10 @@ static const char usage[] =
     "  standard  antmaze-large's sizes: 3x512, batch 1024, n 25, oracle critic, ddpgbc policy\n"
     "  long      humanoidmaze-giant's: 4x1024, batch 1024, n 100, oracle critic, flow policy\n"
     "\n"
-    "The last two train on a million random rows, so that nothing must be fetched.\n"
+    "The last two train on a million random rows, so that nothing must be fetched. With --out, "
+    "logs "
+    "are kept as\n"
+    "dcrl train keeps them, and the time of a checkpoint is told apart from the rate.\n"
     "\n"
     "example: dcrl bench train --work standard --seconds 10 --threads 2 --json\n";
 
@@ -47,6 +50,7 @@ typedef struct flags {
     int work, device, precision;
     int64_t threads;
     double seconds;
+    char out[DC_TEXT_MAX];
 } flags;
 
 static const dc_option table[] = {
@@ -56,17 +60,27 @@ static const dc_option table[] = {
      "of matrix products; auto: fp32 on the CPU, tf32 on a GPU"},
     {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
     {"seconds", DC_REAL, offsetof(flags, seconds), "5", 0.1, 600, NULL, "how long to measure"},
+    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL,
+     "folder of a run to write, with logs and a checkpoint; empty: nothing is written"},
     {0},
 };
 
 typedef struct watch {
     atomic_int stop;
-    double seconds;
+    double seconds; // to go on
+    double passed;  // when it was last looked at, and at which step
+    int64_t step;
 } watch;
+
+typedef struct result {
+    double steps, seconds; // trained, without the checkpoint at the end
+    double save_seconds;   // of a checkpoint; 0 without --out
+} result;
 
 static void progress(void *ctx, const dc_run *run, double seconds) {
     watch *w = ctx;
-    (void)run;
+    w->passed = seconds;
+    w->step = run->step;
     if (seconds >= w->seconds) w->stop = 1;
 }
 
@@ -203,19 +217,19 @@ static dc_status make_data(dc_run *run, const work *w, dc_dataset *data) {
 }
 
 // On a GPU the step is one recorded graph; a profiler sees its parts, this program does not.
-static void tell_gpu(const dc_run *run, const flags *f, bool json, double seconds) {
+static void tell_gpu(const dc_run *run, const flags *f, bool json, const result *r) {
     static const char *const names[] = {"tf32", "fp32", "tf32", "bf16"}; // of the option's choices
-    double rate = (double)(run->step - run->first_step) / seconds;
     printf(json
                ? "{\"bench\": \"train\", \"work\": \"%s\", \"device\": \"cuda\", \"name\": \"%s\", "
-                 "\"precision\": \"%s\", \"steps_per_second\": %.1f}\n"
-               : "%s on %s, %s: %.1f steps/s\n",
-           works[f->work].name, dc_gpu_name(run->gpu), names[f->precision], rate);
+                 "\"precision\": \"%s\", \"steps_per_second\": %.1f, \"save_seconds\": %.4f}\n"
+               : "%s on %s, %s: %.1f steps/s, %.3f s a checkpoint\n",
+           works[f->work].name, dc_gpu_name(run->gpu), names[f->precision], r->steps / r->seconds,
+           r->save_seconds);
 }
 
-static void tell(const dc_run *run, const flags *f, bool json, double seconds, const double *times,
+static void tell(const dc_run *run, const flags *f, bool json, const result *r, const double *times,
                  products *p) {
-    double done = (double)(run->step - run->first_step), rate = done / seconds,
+    double done = r->steps, seconds = r->seconds, rate = done / seconds,
            alone = measure_products(p, run->pool);
     double linear = (times[DC_OP_linear] + times[DC_OPS + DC_OP_linear]) / done;
     double reached = p->flops / linear * 1e-9;
@@ -224,9 +238,9 @@ static void tell(const dc_run *run, const flags *f, bool json, double seconds, c
                "\"fp32\", \"threads\": %d, "
                "\"steps_per_second\": %.2f, \"gflop_per_step\": %.3f, \"linear_gflops\": %.1f, "
                "\"openblas_gflops\": %.1f, "
-               "\"linear_share\": %.3f}\n",
+               "\"linear_share\": %.3f, \"save_seconds\": %.4f}\n",
                works[f->work].name, dc_pool_threads(run->pool), rate, p->flops * 1e-9, reached,
-               alone, linear * rate);
+               alone, linear * rate, r->save_seconds);
         return;
     }
     printf("%s on cpu, %d threads: %.1f steps/s over %.1f s\n\n", works[f->work].name,
@@ -245,6 +259,16 @@ static void tell(const dc_run *run, const flags *f, bool json, double seconds, c
            reached, alone, 100 * reached / alone);
 }
 
+// Write the checkpoint of this step once more.
+static dc_status time_save(dc_run *run, result *r) {
+    if (!run->folder) return DC_OK;
+    double start = dc_now();
+    run->saved_step = -1;
+    DC_TRY(dc_run_save(run));
+    r->save_seconds = dc_now() - start;
+    return DC_OK;
+}
+
 static dc_status measure(dc_run *run, const flags *f, bool json) {
     double times[2 * DC_OPS] = {0};
     watch w = {.seconds = 0.5};
@@ -254,17 +278,17 @@ static dc_status measure(dc_run *run, const flags *f, bool json) {
     if (dc_run_train(run) != DC_INTERRUPTED) return DC_BAD_INPUT; // warm-up
     w = (watch){.seconds = f->seconds};
     run->agent.exec.times = times;
-    double start = dc_now();
     dc_status status = dc_run_train(run);
-    double seconds = dc_now() - start;
     if (status != DC_INTERRUPTED) return status;
+    result r = {.steps = (double)(w.step - run->first_step), .seconds = w.passed};
+    DC_TRY(time_save(run, &r));
     if (run->gpu) {
-        tell_gpu(run, f, json, seconds);
+        tell_gpu(run, f, json, &r);
         return DC_OK;
     }
     products p = {0};
     collect(&run->agent.exec, &p);
-    tell(run, f, json, seconds, times, &p);
+    tell(run, f, json, &r, times, &p);
     free(p.list);
     return DC_OK;
 }
@@ -279,7 +303,7 @@ dc_status bench_train(int argc, char **argv) {
     dc_status status = configure(&run, &f);
     if (status == DC_OK) status = cli_run_sets(&run, &args);
     if (status == DC_OK) status = make_data(&run, &works[f.work], &data);
-    if (status == DC_OK) status = dc_run_start(&run, &data, NULL);
+    if (status == DC_OK) status = dc_run_start(&run, &data, *f.out ? f.out : NULL);
     if (status == DC_OK) status = measure(&run, &f, args.json);
     dc_run_fini(&run);
     dc_dataset_fini(&data);
