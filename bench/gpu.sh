@@ -20,7 +20,7 @@ if [ -z "${BIN:-}" ]; then
         command -v $tool >/dev/null || [ -x /usr/local/cuda/bin/$tool ] ||
             { echo "gpu.sh: no $tool here: name a program that was built elsewhere, BIN=path/to/dcrl" >&2; exit 1; }
     done
-    (cd "$here/.." && cmake --preset cuda -DCMAKE_CUDA_ARCHITECTURES=native --log-level=WARNING >/dev/null &&
+    (cd "$here/.." && cmake --preset cuda --log-level=WARNING >/dev/null &&
         cmake --build --preset cuda --target dcrl test_gpu test_gpu_actor) >&2
     BIN=$here/../build-cuda/dcrl
 fi

@@ -133,6 +133,17 @@ def call(words, seconds, ours=True, stop=signal.SIGKILL, fine=(0,)):
     return out
 
 
+def caption():
+    """What was measured, and on what."""
+    told = []
+    for words in ([BIN, "--version"], ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]):
+        try:
+            told += call(words, 20).strip().splitlines()[:1]
+        except (Failed, OSError):
+            told.append(f"{words[0]} tells nothing")
+    return ", ".join([*told, time.strftime("%Y-%m-%d")])
+
+
 # ---- the table ----
 
 
@@ -350,6 +361,7 @@ def main():
                 if part in args.only.split(","):
                     getattr(bench, part)()
         finally:
+            print(caption() + "\n")
             bench.table.show()
     sys.exit(1 if bench.failed else 0)
 
