@@ -197,14 +197,25 @@ class Bench:
         self.clock = Clock(args.budget or (QUICK_BUDGET if args.quick else 1e9))
         self.seconds = args.seconds or (1.5 if args.quick else 5)
         self.table = Table(args.json)
-        self.seen = {}  # (config, precision) -> {mode: steps/s} of the peer
+        self.seen, self.trouble = {}, {}  # of the peer, by (config, precision): {mode: steps/s}, and what went wrong
 
     def place(self):
         self.count += 1
         return os.path.join(self.folder, str(self.count))
 
     def where(self, precision):
-        return ["--device", self.args.device, "--precision", precision if self.args.device == "cuda" else "fp32"]
+        return ["--device", self.args.device, "--precision", self.taken(precision)]
+
+    def taken(self, precision):
+        """What dcrl multiplies in when this was asked for."""
+        return precision if self.args.device == "cuda" else "fp32"
+
+    def tell(self, name, config, precision, figures, peers=True):
+        """A row with the peer's figures, and with why some of them are missing."""
+        key = (config, precision)
+        notes = filter(None, [figures.pop("note", ""), self.trouble.get(key, "") if peers else ""])
+        rates = self.seen.get(key, {}) if peers else {}
+        self.table.add(name, self.taken(precision), peers=rates, note="; ".join(notes), **figures)
 
     def train(self, work, precision, *sets):
         """One of dcrl's rows: {dcrl, save, tflops}, or a note."""
@@ -220,26 +231,26 @@ class Bench:
         return dict(dcrl=rate, unit="steps/s", save=told.get("save_seconds", 0.0), tflops=rate * flops(work) * 1e-12)
 
     def peer(self, config, precision):
-        """Steps a second of the peer, by mode; a precision that was left out has none."""
+        """Run the peer, once a size and precision."""
         key = (config, precision)
-        if not PEERS or self.args.no_peers or (self.args.quick and precision != "bf16"):
-            return {}
-        if key in self.seen:
-            return self.seen[key]
+        left_out = not PEERS or self.args.no_peers or (self.args.quick and precision != "bf16")
+        if left_out or key in self.seen:
+            return
         modes = "host,device" if self.args.quick else "host,fixed,device"
         words = [sys.executable, os.path.join(PEERS, "jax_dcrl.py"), config, "--precision", precision.replace("fp32", "f32")]
         words += ["--seconds", 2.5 if self.args.quick else 8, "--modes", modes]
         try:
-            out = call(words, self.clock.left(70 if self.args.quick else 300), ours=False)
+            out = call(words, self.clock.left(60 if self.args.quick else 300), ours=False)
         except Failed as failure:
             out = getattr(failure, "out", "")
-            print(f"peer {key}: {failure}", file=sys.stderr)
+            self.trouble[key] = f"JAX: {failure}"
         told = re.findall(r"^(\w+) (\w+) (\w+) ([\d.]+) steps/s$", out, re.M)
         self.seen[key] = {mode: float(rate) for _, mode, _, rate in told}
-        return self.seen[key]
 
     def race(self, name, work, precision):
-        self.table.add(name, precision, peers=self.peer(work, precision), **self.train(work, precision))
+        figures = self.train(work, precision)
+        self.peer(work, precision)
+        self.tell(name, work, precision, figures)
 
     def long(self):
         for precision in ("bf16", "tf32"):
@@ -252,7 +263,7 @@ class Bench:
     def lock(self):
         for precision in ("bf16", "tf32"):
             self.race("lock, one seed", "lock", precision)
-            self.table.add("lock, eight seeds", precision, peers=self.peer("lock", precision), **self.seeds(precision))
+            self.tell("lock, eight seeds", "lock", precision, self.seeds(precision))
 
     def seeds(self, precision):
         out = self.place()
@@ -273,8 +284,8 @@ class Bench:
 
     def slots(self):
         for slots in (16, 128, 1024, 4096):
-            peers = self.seen.get(("standard", "bf16"), {}) if slots == 128 else {}
-            self.table.add(f"standard, {slots} slots", "bf16", peers=peers, **self.train("standard", "bf16", f"slots={slots}"))
+            figures = self.train("standard", "bf16", f"slots={slots}")
+            self.tell(f"standard, {slots} slots", "standard", "bf16", figures, peers=slots == 128)
 
     def eval(self):
         data, episodes = os.path.join(self.folder, "maze.npz"), 3 if self.args.quick else 15
