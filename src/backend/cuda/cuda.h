@@ -26,6 +26,10 @@ const char *dc_cuda_name(const dc_cuda *cuda);
 dc_status dc_cuda_take(dc_cuda *cuda, size_t bytes, const char *what, const char *remedy, void **p);
 dc_status dc_cuda_put(dc_cuda *cuda, void *device, const void *host, size_t bytes);
 dc_status dc_cuda_get(dc_cuda *cuda, void *host, const void *device, size_t bytes);
+// Zeroed page-locked memory of the host, as long as the device is open; and a copy between such memory and the
+// device, or within it, that is started and not waited for.
+dc_status dc_cuda_take_host(dc_cuda *cuda, size_t bytes, void **p);
+dc_status dc_cuda_copy(dc_cuda *cuda, void *to, const void *from, size_t bytes);
 // Wait for all that was started; reports what went wrong on the way.
 dc_status dc_cuda_wait(dc_cuda *cuda);
 #ifdef __CUDACC__ // for kernels of other stages
@@ -81,7 +85,8 @@ void dc_program_free(dc_program *program); // Nullable; device memory stays with
 // The device's copies of the slabs, and the state.
 const dc_slabs *dc_program_slabs(const dc_program *program);
 dc_cuda_state *dc_program_state(const dc_program *program); // device pointer
-// Where gather writes an input: device address, numbers between rows, and whether they are bf16.
+// Where gather writes an input, or a kept value lies: device address, numbers between rows, and whether they
+// are bf16.
 typedef struct dc_cuda_input {
     void *p;
     int ld;
@@ -93,7 +98,7 @@ dc_status dc_program_value(dc_program *program, dc_ref node, float *out);
 
 // After the live and target slabs were written from outside: refresh what is derived from them.
 dc_status dc_program_refresh(dc_program *program);
-// Enqueue forward and backward; then guard, EMA, Adam and metrics.
+// Enqueue forward and, if the graph has a loss, backward; then guard, EMA, Adam and metrics.
 dc_status dc_program_gradients(dc_program *program);
 dc_status dc_program_update(dc_program *program);
 

@@ -65,6 +65,8 @@ extern "C" void dc_cuda_close(dc_cuda *cuda) {
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     for (void *p : cuda->memory)
         cudaFree(p);
+    for (void *p : cuda->host_memory)
+        cudaFreeHost(p);
     dc_blas_close(cuda);
     for (int i = 0; i < LANES; i++)
         if (cuda->lanes[i]) cudaStreamDestroy(cuda->lanes[i]);
@@ -102,6 +104,18 @@ extern "C" dc_status dc_cuda_put(dc_cuda *cuda, void *device, const void *host, 
 extern "C" dc_status dc_cuda_get(dc_cuda *cuda, void *host, const void *device, size_t bytes) {
     CU(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cuda->stream));
     return dc_cuda_wait(cuda);
+}
+
+extern "C" dc_status dc_cuda_take_host(dc_cuda *cuda, size_t bytes, void **p) {
+    CU(cudaMallocHost(p, bytes));
+    cuda->host_memory.push_back(*p);
+    memset(*p, 0, bytes);
+    return DC_OK;
+}
+
+extern "C" dc_status dc_cuda_copy(dc_cuda *cuda, void *to, const void *from, size_t bytes) {
+    CU(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda->stream));
+    return DC_OK;
 }
 
 extern "C" dc_status dc_cuda_wait(dc_cuda *cuda) {

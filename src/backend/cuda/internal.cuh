@@ -21,7 +21,7 @@ struct dc_cuda {
     cudaStream_t lanes[LANES];
     void *workspace, *workspaces[LANES]; // of matrix products
     size_t workspace_bytes;
-    std::vector<void *> memory;
+    std::vector<void *> memory, host_memory; // taken: of the device, page-locked
     char name[256];
     bool clusters; // blocks can form teams
     bool hopper;   // compute capability 9.0, which mlp.cu is for

@@ -262,9 +262,10 @@ static dc_status take_slabs(dc_program *p) {
     s->size = p->spec.size;
     s->ema_size = p->spec.ema_size;
     float **all[] = {&s->live, &s->ema, &s->grad, &s->m, &s->v};
-    for (float **slab : all)
+    int count = p->g->loss < 0 ? 2 : 5; // what is not trained has weights alone
+    for (int i = 0; i < count; i++)
         DC_TRY(dc_cuda_take(p->cuda, (size_t)s->size * sizeof(float), "weights", "lower hidden",
-                            (void **)slab));
+                            (void **)all[i]));
     return DC_OK;
 }
 
