@@ -17,6 +17,7 @@ typedef struct dc_view_options {
     int width, height;  // of a picture
     const char *camera; // Nullable: OGBench's own view; else a camera of the model
     dc_gl_kind gl;      // auto: EGL, else OSMesa
+    bool plain;         // without shadows and reflections: faster, and not as OGBench draws
 } dc_view_options;
 
 enum { DC_VIEW_SIZE = 200, DC_VIEW_MOST = 4096 }; // OGBench's size of a picture; the largest

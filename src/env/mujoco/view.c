@@ -21,7 +21,7 @@ struct dc_view {
     mjvOption option;
     mjvScene scene;
     mjrContext context;
-    bool has_scene, has_context;
+    bool has_scene, has_context, plain;
     dc_gl gl;
 };
 
@@ -162,6 +162,7 @@ static void prepare(void *ctx) {
     mjr_defaultContext(&v->context);
     mjv_makeScene(v->model, &v->scene, GEOMS);
     v->has_scene = true;
+    if (v->plain) v->scene.flags[mjRND_SHADOW] = v->scene.flags[mjRND_REFLECTION] = 0;
     mjr_makeContext(v->model, &v->context, mjFONTSCALE_150);
     v->has_context = true;
     mjr_setBuffer(mjFB_OFFSCREEN, &v->context);
@@ -217,6 +218,7 @@ dc_status dc_view_new(dc_view **view, const dc_env_spec *spec, const dc_view_opt
     v->spec = *spec;
     v->width = options->width;
     v->height = options->height;
+    v->plain = options->plain;
     dc_status status = build(v, options);
     if (status == DC_OK)
         *view = v;
