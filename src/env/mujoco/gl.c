@@ -8,7 +8,6 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WHY = 160 };
@@ -136,7 +135,7 @@ static void stop_egl(dc_gl *gl) {
 
 // ---- OSMesa ----
 
-enum { OSMESA_RGBA = 0x1908, GL_UNSIGNED_BYTE = 0x1401, SIDE = 16 };
+enum { OSMESA_RGBA = 0x1908, GL_UNSIGNED_BYTE = 0x1401 };
 
 typedef struct osmesa {
     void *(*create)(unsigned format, int depth, int stencil, int accum, void *share);
@@ -156,12 +155,12 @@ static bool try_osmesa(dc_gl *gl, char why[WHY]) {
     osmesa m;
     if (!load(gl, names, why)) return false;
     snprintf(why, WHY, "%s gives no context", gl->name);
-    gl->pixels = calloc((size_t)SIDE * SIDE, 4);
-    if (!gl->pixels || !find_osmesa(gl->library, &m)) return false;
+    if (!find_osmesa(gl->library, &m)) return false;
     gl->context = m.create(OSMESA_RGBA, 24, 8, 0, NULL);
     if (!gl->context) return false;
-    if (m.current(gl->context, gl->pixels, GL_UNSIGNED_BYTE, SIDE, SIDE)) return true;
+    if (m.current(gl->context, gl->pixels, GL_UNSIGNED_BYTE, DC_GL_SIDE, DC_GL_SIDE)) return true;
     m.destroy(gl->context);
+    gl->context = NULL;
     return false;
 }
 
@@ -178,8 +177,7 @@ static bool try_kind(dc_gl *gl, dc_gl_kind kind, char why[WHY]) {
     *gl = (dc_gl){.kind = kind};
     bool made = kind == DC_GL_EGL ? try_egl(gl, why) : try_osmesa(gl, why);
     if (made && dlopen(gl->name, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD)) return true;
-    free(gl->pixels);
-    *gl = (dc_gl){0};
+    dc_gl_close(gl);
     return false;
 }
 
@@ -196,6 +194,5 @@ dc_status dc_gl_open(dc_gl *gl, dc_gl_kind kind) {
 void dc_gl_close(dc_gl *gl) {
     if (gl->context && gl->kind == DC_GL_EGL) stop_egl(gl);
     if (gl->context && gl->kind == DC_GL_OSMESA) stop_osmesa(gl);
-    free(gl->pixels);
     *gl = (dc_gl){0};
 }

@@ -43,7 +43,7 @@ static void paint(float *rgba, const colour rgb, float alpha) {
     rgba[3] = alpha;
 }
 
-static int named(const dc_view *v, mjtObj type, const char *format, int k) {
+static int named(const dc_view *v, int type, const char *format, int k) {
     char name[32];
     snprintf(name, sizeof name, format, k);
     return mj_name2id(v->model, type, name);
