@@ -24,6 +24,7 @@ struct dc_cuda {
     std::vector<void *> memory;
     char name[256];
     bool clusters; // blocks can form teams
+    bool hopper;   // compute capability 9.0, which mlp.cu is for
 };
 
 // A CUDA call's result as a status that names the call.
@@ -121,6 +122,48 @@ int dc_layernorm_parts(int e, int rows);
 // x, dy, dx and stats stand at the trained rows; parts (e, count, 3, cols): d scale, d bias, d add.
 dc_status dc_layernorm_bwd(dc_cuda *cuda, const layernorm *n, tensor dy, tensor dx, float *parts);
 
+// ---- whole networks in bf16 (mlp.cu) ----
+
+// A matrix as panels, the way tensor cores read their second factor from shared memory: W (in, out),
+// `in` padded with zeros to a multiple of 64, is cut into panels of 64 inputs and 256 outputs (32 in a thin matrix,
+// which has one column of panels), in the order of out, then in. A panel is a row of 64 bf16 for each output,
+// and in row r the 16 bytes number i lie at place i ^ (r & 7). wt is the same of the transposed matrix.
+enum { PANEL_IN = 64, PANEL_OUT = 256, THIN = 32 };
+struct mlp_layer {
+    const bf16 *w, *wt;             // (e) panels; wt of the first layer is not there
+    int in, in_pad;                 // in_pad: multiple of 64
+    const float *b, *scale, *shift; // (e, width) of the linear layer, of LayerNorm
+    bf16 *z;       // (e, tiles) what GELU got, in the order of the products' registers
+    float2 *stats; // (e, rows) mean, 1/std
+    bf16 *h, *dz;  // (e, hi - lo, width) output, and gradient before GELU; NULL unless dW is wanted
+    float *parts;  // (e, parts, 3, width) sums over rows: d scale, d shift, d b
+    float *dw;     // (e, in, width)
+};
+
+enum { MLP_ROWS = 64, MLP_LAYERS = 8 }; // rows that a block takes
+struct mlp {
+    int e, layers, width, in, out;
+    tensor x; // bf16, (1, rows, in), rows padded to 64 numbers
+    mlp_layer layer[MLP_LAYERS];
+    const float *head_w, *head_b; // (e, width, out), (e, out)
+    const bf16 *head_panel;       // (e) thin
+    float *y;                     // (e, rows, out)
+    const int *used;              // Nullable: rows that are wanted this time
+    // Backward, of rows [lo, hi).
+    int lo, hi;
+    const float *dy;   // (e, hi - lo, out)
+    float *head_parts; // Nullable: (e, parts, width + 1) sums for the head's dW and db, if out is 1
+    float *dx;         // Nullable: (e, hi - lo, dx_count), gradient of columns from dx_first on
+    const bf16 *dx_panel; // those rows of the first matrix, transposed, as a thin one
+    int dx_first, dx_count;
+    int tiles; // of MLP_ROWS rows
+};
+bool dc_mlp_fits(const dc_cuda *cuda, int width, int in);
+int dc_mlp_parts(const mlp *j); // of the sums over rows
+dc_status dc_mlp_forward(dc_cuda *cuda, const mlp *j);
+dc_status dc_mlp_backward(dc_cuda *cuda, const mlp *j);
+dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j);
+
 // ---- narrow ops (narrow.cu): many small ones in one launch ----
 struct narrow {
     int op;        // dc_op, or NARROW_ZERO
@@ -147,7 +190,24 @@ dc_status dc_narrow_run(dc_cuda *cuda, const narrow *device_list, int count, int
 dc_status dc_splice_fwd(dc_cuda *cuda, tensor x, tensor y, tensor out, int column);
 dc_status dc_splice_bwd(dc_cuda *cuda, tensor dout, tensor dy, int column, bool add);
 
+// The same where a whole network's gradient of y's columns is there member by member: adds them up in order.
+dc_status dc_splice_sum(dc_cuda *cuda, const mlp *j, tensor dy, bool add);
+
 // ---- update (update.cu) ----
+struct panels { // of a matrix, see mlp_layer
+    int64_t offset;
+    int e, rows, cols;
+    bf16 *live, *ema,
+        *turned; // of the weights, of the target weights, of the transposed weights; or NULL
+    bf16 *some;  // of the transposed rows from some_first on, thin; or NULL
+    int some_first, some_count;
+};
+struct piece { // that a block of the update takes
+    int64_t offset;
+    int matrix, e, row; // 16 rows of a member of a matrix; matrix -1: flat, `count` numbers
+    int count;
+};
+enum { PIECE = 4096 };
 struct shadow { // bf16 copies of a matrix, rows padded
     int64_t offset;
     int e, rows, cols, ld;
@@ -167,6 +227,9 @@ struct update_job {
     int sum_count, sum_longest;
     const shadow *shadows; // (shadow_count)
     int shadow_count;
+    const piece *pieces; // (piece_count)
+    int piece_count;
+    const panels *matrices;
 };
 enum { NORM_BLOCKS = 256 };
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *job);

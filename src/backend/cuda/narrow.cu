@@ -357,3 +357,21 @@ dc_status dc_splice_bwd(dc_cuda *cuda, tensor dout, tensor dy, int column, bool 
                                                                                   add);
     return dc_cuda_check(cudaGetLastError(), "splice(");
 }
+
+__global__ static void splice_sum(const float *dx, int e, int64_t step, int64_t count, float *out,
+                                  bool add) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    float v = add ? out[i] : 0;
+    for (int k = 0; k < e; k++)
+        v += dx[k * step + i];
+    out[i] = v;
+}
+
+dc_status dc_splice_sum(dc_cuda *cuda, const mlp *j, tensor dy, bool add) {
+    int64_t count = (int64_t)dy.rows * dy.cols;
+    DC_CHECK(dy.rows == j->hi - j->lo && dy.cols == j->dx_count && dy.ld == dy.cols);
+    splice_sum<<<div_up(count, 256), 256, 0, cuda->stream>>>(j->dx, j->e, count, count,
+                                                             (float *)dy.p, add);
+    return dc_cuda_check(cudaGetLastError(), "splice(");
+}

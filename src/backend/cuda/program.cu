@@ -4,6 +4,7 @@
 // and matrices have bf16 copies; weights, gradients of weights, losses and Adam stay float.
 #include "backend/cuda/internal.cuh"
 
+#include <algorithm>
 #include <cstring>
 
 struct unit { // one thing to start
@@ -12,9 +13,12 @@ struct unit { // one thing to start
         WEIGHTS,
         GRADIENT,
         ZERO,
-        GROUP
-    } what;      // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward
-    dc_ref node; // or the group's number
+        GROUP,
+        NET,
+        NET_BACK,
+        NET_WEIGHTS
+    } what; // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward; NET: a whole network
+    dc_ref node; // or the group's or the network's number
     std::vector<int> reads,
         writes; // keys: r is node r's value, count + r its gradient, 2 count + r its sums
     std::vector<int> waits; // units of other lanes that must be done first
@@ -36,6 +40,13 @@ struct part_sums { // of a layer's backward: where sums over rows lie until they
     int count;
 };
 
+struct net {                          // a whole network in one launch (mlp.cu)
+    std::vector<dc_ref> linear, norm; // hidden layers
+    dc_ref head, x;
+    bool back, weights; // backward is wanted; with dW
+    mlp job;
+};
+
 struct dc_program {
     dc_cuda *cuda;
     dc_program_spec spec;
@@ -48,6 +59,9 @@ struct dc_program {
     std::vector<part_sums> parts;
     std::vector<char> half, pad; // bf16; rows padded to 8 numbers, for products
     std::vector<dc_ref> norm_of; // linear node -> its LayerNorm, which then adds the bias; -1
+    std::vector<net> nets;
+    std::vector<int> net_of; // node -> the network that computes it, -1
+    std::vector<panels> matrices;
     std::vector<unit> units;
     std::vector<group> groups;
     std::vector<char> pending_value, pending_grad; // made by narrow ops that wait
@@ -73,6 +87,14 @@ static bool is_thin(const dc_program *p, dc_ref r) {
 
 static bool trained(const dc_node *n) {
     return n->lo < n->hi;
+}
+
+static bool wants(const dc_program *p, const dc_node *n, int i) {
+    return dc_wants(&p->view, n, i);
+}
+
+static bool adds(const dc_program *p, const dc_node *n, int i) {
+    return dc_adds(&p->view, n, i);
 }
 
 // ---- what is bf16, and which biases LayerNorm adds ----
@@ -119,6 +141,66 @@ static void decide(dc_program *p) {
         if (node(p, r)->op == DC_OP_gelu_layernorm && !p->half[r]) p->half[node(p, r)->in[0]] = 0;
 }
 
+// ---- whole networks ----
+
+// The hidden layers that lead to a head, last first; false where one launch cannot do them.
+static bool trace_net(const dc_program *p, dc_ref head, net *out) {
+    auto alone = [](const dc_node *, int i) { return i == 0; };
+    const dc_node *last = node(p, head);
+    *out = net();
+    out->head = head;
+    dc_ref at = last->in[0];
+    while (node(p, at)->op == DC_OP_gelu_layernorm) {
+        dc_ref linear = node(p, at)->in[0];
+        if (node(p, linear)->op != DC_OP_linear || p->norm_of[linear] != at ||
+            !consumers(p, at, alone) || !p->half[at] || !p->half[linear])
+            return false;
+        out->norm.insert(out->norm.begin(), at);
+        out->linear.insert(out->linear.begin(), linear);
+        at = node(p, linear)->in[0];
+    }
+    const dc_node *x = node(p, at);
+    out->x = at;
+    if (out->linear.empty() || out->linear.size() > MLP_LAYERS || !p->half[at] || !p->pad[at] ||
+        x->base != at || x->e != 1 || last->lo % MLP_ROWS)
+        return false;
+    for (dc_ref r : out->linear)
+        if (node(p, r)->cols != node(p, out->linear[0])->cols) return false;
+    return dc_mlp_fits(p->cuda, node(p, out->linear[0])->cols, x->cols);
+}
+
+// Does anybody but the network itself add to what it gives in backward?
+static bool shares_gradients(const dc_program *p, const net *n) {
+    const dc_node *first = node(p, n->linear[0]);
+    if (wants(p, first, 0) && (node(p, n->x)->op != DC_OP_splice || adds(p, first, 0) ||
+                               node(p, node(p, n->x)->in[1])->cols > THIN))
+        return true;
+    for (dc_ref r : n->linear)
+        if (wants(p, node(p, r), 1) && adds(p, node(p, r), 1)) return true;
+    return false;
+}
+
+static void find_nets(dc_program *p) {
+    p->net_of.assign((size_t)p->g->count, -1);
+    for (dc_ref r = 0; p->spec.precision == DC_BF16 && r < p->g->count; r++) {
+        net n;
+        if (!is_head(node(p, r)) || p->norm_of[r] >= 0 || !trace_net(p, r, &n)) continue;
+        n.back = trained(node(p, r));
+        n.weights = n.back && wants(p, node(p, r), 1);
+        if (n.back && shares_gradients(p, &n)) continue;
+        for (size_t i = 0; i < n.linear.size(); i++)
+            p->net_of[(size_t)n.linear[i]] = p->net_of[(size_t)n.norm[i]] = (int)p->nets.size();
+        p->net_of[(size_t)r] = (int)p->nets.size();
+        p->nets.push_back(n);
+    }
+}
+
+// Inner nodes of a network have no memory of their own.
+static bool inside_net(const dc_program *p, dc_ref r) {
+    int n = p->net_of[(size_t)r];
+    return n >= 0 && p->nets[(size_t)n].head != r;
+}
+
 // ---- memory ----
 
 static dc_status take(dc_program *p, size_t bytes, void **out) {
@@ -128,7 +210,7 @@ static dc_status take(dc_program *p, size_t bytes, void **out) {
 
 static dc_status take_tensor(dc_program *p, tensor *t, int e, int rows, int cols, bool pad,
                              bool half) {
-    int ld = pad ? (cols + 7) / 8 * 8 : cols;
+    int unit = half ? PANEL_IN : 8, ld = pad ? (cols + unit - 1) / unit * unit : cols;
     *t = tensor{NULL, e, rows, cols, ld, (int64_t)rows * ld, half};
     return take(p, (size_t)e * rows * ld * (half ? 2 : 4), &t->p);
 }
@@ -146,7 +228,7 @@ static int part_length(const dc_program *p, dc_ref r) {
 static dc_status take_nodes(dc_program *p) {
     for (dc_ref r = 0; r < p->g->count; r++) {
         const dc_node *n = node(p, r);
-        if (n->op == DC_OP_PARAM || n->base != r) continue;
+        if (n->op == DC_OP_PARAM || n->base != r || inside_net(p, r)) continue;
         DC_TRY(take_tensor(p, &p->value[r], n->e, n->rows, n->cols, p->pad[r], p->half[r]));
         if (trained(n))
             DC_TRY(
@@ -183,7 +265,7 @@ static dc_status take_slabs(dc_program *p) {
 static dc_status take_shadows(dc_program *p) {
     for (dc_ref r = 0; p->spec.precision == DC_BF16 && r < p->g->count; r++) {
         const dc_node *n = node(p, r);
-        if (n->op != DC_OP_linear || is_head(n) || !p->half[n->in[0]]) continue;
+        if (n->op != DC_OP_linear || is_head(n) || !p->half[n->in[0]] || inside_net(p, r)) continue;
         const dc_node *w = node(p, n->in[1]);
         tensor *copy = &p->copy[n->in[1]];
         if (copy->p) continue;
@@ -237,18 +319,109 @@ static tensor input_grad(const dc_program *p, const dc_node *n, int i) {
     return rows_of(grad_of(p, n->in[i]), n->lo - lo, n->hi - lo);
 }
 
-static bool wants(const dc_program *p, const dc_node *n, int i) {
-    return dc_wants(&p->view, n, i);
-}
-
-static bool adds(const dc_program *p, const dc_node *n, int i) {
-    return dc_adds(&p->view, n, i);
-}
-
 static tensor member(tensor t, int e) {
     if (t.e > 1) t.p = (char *)t.p + e * t.step * (t.half ? 2 : 4);
     t.e = 1;
     return t;
+}
+
+// ---- networks: their memory and their launches ----
+
+// The panels of a matrix; live and stopped uses share them.
+static panels *panels_of(dc_program *p, const dc_node *w) {
+    for (panels &m : p->matrices)
+        if (m.offset == w->offset) return &m;
+    p->matrices.push_back(panels{w->offset, w->e, w->rows, w->cols});
+    return &p->matrices.back();
+}
+
+static dc_status take_panels(dc_program *p, bf16 **mine, int e, int in, int out,
+                             const bf16 **seen) {
+    int wide = out <= THIN ? THIN : out;
+    size_t numbers = (size_t)e * (size_t)(div_up(in, PANEL_IN) * PANEL_IN) * (size_t)wide;
+    if (!*mine) DC_TRY(take(p, numbers * sizeof(bf16), (void **)mine));
+    *seen = *mine;
+    return DC_OK;
+}
+
+// Of the weights that a linear layer uses.
+static dc_status take_weights(dc_program *p, const dc_node *w, const bf16 **out) {
+    panels *m = panels_of(p, w);
+    return take_panels(p, w->use == DC_EMA ? &m->ema : &m->live, w->e, w->rows, w->cols, out);
+}
+
+static const float *vector_of(const dc_program *p, dc_ref r) {
+    return (const float *)value_of(p, r).p;
+}
+
+static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
+    const dc_node *linear = node(p, n->linear[(size_t)i]), *norm = node(p, n->norm[(size_t)i]);
+    const dc_node *w = node(p, linear->in[1]);
+    mlp_layer *l = &j->layer[i];
+    size_t width = (size_t)j->width, e = (size_t)j->e, rows = (size_t)(j->hi - j->lo),
+           rows_all = (size_t)j->tiles * MLP_ROWS, parts = (size_t)dc_mlp_parts(j);
+    l->in = w->rows;
+    l->in_pad = div_up(w->rows, PANEL_IN) * PANEL_IN;
+    l->b = vector_of(p, linear->in[2]);
+    l->scale = vector_of(p, norm->in[1]);
+    l->shift = vector_of(p, norm->in[2]);
+    DC_TRY(take_weights(p, w, &l->w));
+    if (!n->back) return DC_OK;
+    if (i) DC_TRY(take_panels(p, &panels_of(p, w)->turned, w->e, w->cols, w->rows, &l->wt));
+    DC_TRY(take(p, e * rows_all * width * sizeof(bf16), (void **)&l->z));
+    DC_TRY(take(p, e * rows_all * sizeof(float2), (void **)&l->stats));
+    DC_TRY(take(p, e * parts * 3 * width * sizeof(float), (void **)&l->parts));
+    if (!n->weights) return DC_OK;
+    DC_TRY(take(p, e * rows * width * sizeof(bf16), (void **)&l->h));
+    DC_TRY(take(p, e * rows * width * sizeof(bf16), (void **)&l->dz));
+    l->dw = (float *)grad_of(p, linear->in[1]).p;
+    return DC_OK;
+}
+
+static dc_status take_net(dc_program *p, net *n) {
+    const dc_node *head = node(p, n->head), *x = node(p, n->x), *first = node(p, n->linear[0]);
+    mlp *j = &n->job;
+    *j = mlp{head->e, (int)n->linear.size(), first->cols, x->cols, head->cols};
+    j->x = value_of(p, n->x);
+    j->head_w = vector_of(p, head->in[1]);
+    j->head_b = vector_of(p, head->in[2]);
+    j->y = (float *)value_of(p, n->head).p;
+    j->tiles = div_up(x->rows, MLP_ROWS);
+    DC_TRY(take_weights(p, node(p, head->in[1]), &j->head_panel));
+    if (n->back) {
+        j->lo = head->lo;
+        j->hi = head->hi;
+        j->dy = (const float *)grad_of(p, n->head).p;
+    }
+    for (int i = 0; i < j->layers; i++)
+        DC_TRY(take_layer(p, n, i, j));
+    if (n->back && wants(p, first, 0)) {
+        j->dx_first = (int)x->a;
+        j->dx_count = node(p, x->in[1])->cols;
+        const dc_node *w = node(p, first->in[1]);
+        panels *m = panels_of(p, w);
+        m->some_first = j->dx_first;
+        m->some_count = j->dx_count;
+        DC_TRY(take_panels(p, &m->some, w->e, w->cols, THIN, &j->dx_panel));
+        DC_TRY(take(p, sizeof(float) * (size_t)j->e * (size_t)(j->hi - j->lo) * (size_t)j->dx_count,
+                    (void **)&j->dx));
+    }
+    if (n->weights && j->out == 1)
+        DC_TRY(take(p,
+                    sizeof(float) * (size_t)j->e * (size_t)dc_mlp_parts(j) * (size_t)(j->width + 1),
+                    (void **)&j->head_parts));
+    return DC_OK;
+}
+
+// dW of all layers; of a head with several outputs too.
+static dc_status net_weights(dc_program *p, const net *n) {
+    const mlp *j = &n->job;
+    DC_TRY(dc_mlp_weights(p->cuda, j));
+    if (j->head_parts) return DC_OK;
+    int rows = j->hi - j->lo;
+    tensor h = {j->layer[j->layers - 1].h, j->e, rows, j->width, j->width,
+                (int64_t)rows * j->width,  true};
+    return dc_head_dw(p->cuda, h, grad_of(p, n->head), p->parts[(size_t)n->head].p);
 }
 
 // ---- layers ----
@@ -328,6 +501,9 @@ static dc_status forward(dc_program *p, dc_ref r) {
 static dc_status backward(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     if (n->op == DC_OP_linear) return linear_dx(p, n, grad_of(p, r));
+    for (const net &user : p->nets)
+        if (n->op == DC_OP_splice && user.x == r && user.job.dx)
+            return dc_splice_sum(p->cuda, &user.job, input_grad(p, n, 1), adds(p, n, 1));
     if (n->op == DC_OP_splice)
         return wants(p, n, 1) ? dc_splice_bwd(p->cuda, grad_of(p, r), input_grad(p, n, 1),
                                               (int)n->a, adds(p, n, 1))
@@ -346,11 +522,33 @@ static void push_sum(dc_program *p, const dc_node *n, int i, const float *parts,
                                      length, stride, adds(p, n, i)});
 }
 
+static void list_net_sums(dc_program *p, const net *n) {
+    const mlp *j = &n->job;
+    int count = dc_mlp_parts(j);
+    int64_t stride = 3 * j->width, step = count * stride;
+    for (int i = 0; i < j->layers; i++) {
+        const float *parts = j->layer[i].parts;
+        const dc_node *norm = node(p, n->norm[(size_t)i]);
+        push_sum(p, norm, 1, parts, count, stride, step, j->width);
+        push_sum(p, norm, 2, parts + j->width, count, stride, step, j->width);
+        push_sum(p, node(p, n->linear[(size_t)i]), 2, parts + 2 * j->width, count, stride, step,
+                 j->width);
+    }
+    if (!j->head_parts) return;
+    stride = j->width + 1;
+    push_sum(p, node(p, n->head), 1, j->head_parts, count, stride, count * stride, j->width);
+    push_sum(p, node(p, n->head), 2, j->head_parts + j->width, count, stride, count * stride, 1);
+}
+
 static void list_sums(dc_program *p) {
+    for (const net &n : p->nets)
+        if (n.weights) list_net_sums(p, &n);
     for (dc_ref r = 0; r < p->g->count; r++) {
         const dc_node *n = node(p, r);
         const part_sums *s = &p->parts[r];
-        if (!s->p) continue;
+        if (!s->p ||
+            (p->net_of[(size_t)r] >= 0 && p->nets[(size_t)p->net_of[(size_t)r]].job.head_parts))
+            continue;
         if (n->op == DC_OP_gelu_layernorm) {
             int64_t stride = 3 * n->cols, step = s->count * stride;
             push_sum(p, n, 1, s->p, s->count, stride, step, n->cols);
@@ -386,6 +584,14 @@ static void push_unit(dc_program *p, unit::kind what, dc_ref r) {
         u.writes = p->groups[(size_t)r].writes;
     } else if (what == unit::ZERO) {
         u.writes.push_back(grad_key(p, r));
+    } else if (what >= unit::NET) {
+        const net *n = &p->nets[(size_t)r];
+        int inside = 2 * p->g->count + n->head; // stands for all that the network keeps to itself
+        u.reads.push_back(value_key(p, n->x));
+        if (what == unit::NET) u.writes.push_back(n->head);
+        if (what != unit::NET) u.reads.push_back(grad_key(p, n->head));
+        if (what == unit::NET_BACK && n->job.dx) u.writes.push_back(grad_key(p, n->x));
+        (what == unit::NET_WEIGHTS ? u.reads : u.writes).push_back(inside);
     } else {
         const dc_node *n = node(p, r);
         for (int i = 0; i < n->in_count; i++) {
@@ -535,8 +741,13 @@ static void order_forward(dc_program *p) {
             narrow_fwd(p, r);
             continue;
         }
-        if (reads_pending(p, n)) flush(p);
-        push_unit(p, unit::LAYER, r);
+        if (inside_net(p, r)) continue;
+        int whole = p->net_of[(size_t)r];
+        if (whole >= 0 ? p->pending_value[p->nets[(size_t)whole].x] : reads_pending(p, n)) flush(p);
+        if (whole >= 0)
+            push_unit(p, unit::NET, whole);
+        else
+            push_unit(p, unit::LAYER, r);
     }
 }
 
@@ -578,8 +789,14 @@ static void order_backward(dc_program *p) {
     p->pending_grad[loss] = 1;
     for (dc_ref r = loss; r >= 0; r--) {
         const dc_node *n = node(p, r);
-        if (n->op < DC_FIRST_COMPUTED || !trained(n)) continue;
+        if (n->op < DC_FIRST_COMPUTED || !trained(n) || inside_net(p, r)) continue;
         if (!dc_is_narrow(n->op) && waits_for_narrow(p, r)) flush(p);
+        int whole = p->net_of[(size_t)r];
+        if (whole >= 0) {
+            push_unit(p, unit::NET_BACK, whole);
+            if (p->nets[(size_t)whole].weights) push_unit(p, unit::NET_WEIGHTS, whole);
+            continue;
+        }
         order_zeros(p, r);
         if (dc_is_narrow(n->op))
             narrow_bwd(p, r);
@@ -661,6 +878,29 @@ static dc_status upload(dc_program *p, const void *host, size_t bytes, void **de
     return dc_cuda_put(p->cuda, *device, host, bytes);
 }
 
+// What the update walks over: matrices with panels in strips of 16 rows, the rest in flat spans.
+static void list_pieces(dc_program *p, std::vector<piece> *out) {
+    std::sort(p->matrices.begin(), p->matrices.end(),
+              [](const panels &a, const panels &b) { return a.offset < b.offset; });
+    int64_t at = 0;
+    auto flat = [&](int64_t end) {
+        for (; at < end; at += PIECE)
+            out->push_back(piece{at, -1, 0, 0, (int)(end - at < PIECE ? end - at : PIECE)});
+        at = end;
+    };
+    for (int m = 0; m < (int)p->matrices.size(); m++) {
+        const panels *f = &p->matrices[(size_t)m];
+        flat(f->offset);
+        for (int e = 0; e < f->e; e++)
+            for (int row = 0; row < f->rows; row += 16)
+                out->push_back(
+                    piece{f->offset + ((int64_t)e * f->rows + row) * f->cols, m, e, row, 0});
+        at = f->offset + (int64_t)f->e * f->rows * f->cols;
+        at = (at + 3) / 4 * 4;
+    }
+    flat(p->slabs.size);
+}
+
 static dc_status upload_lists(dc_program *p) {
     for (group &g : p->groups)
         if (!g.list.empty())
@@ -687,6 +927,13 @@ static dc_status upload_lists(dc_program *p) {
         j->sum_longest = s.length > j->sum_longest ? s.length : j->sum_longest;
     if (j->sum_count)
         DC_TRY(upload(p, p->sums.data(), p->sums.size() * sizeof(column_sum), (void **)&j->sums));
+    std::vector<piece> pieces;
+    list_pieces(p, &pieces);
+    j->piece_count = (int)pieces.size();
+    DC_TRY(upload(p, pieces.data(), pieces.size() * sizeof(piece), (void **)&j->pieces));
+    if (!p->matrices.empty())
+        DC_TRY(upload(p, p->matrices.data(), p->matrices.size() * sizeof(panels),
+                      (void **)&j->matrices));
     j->shadow_count = (int)p->shadows.size();
     if (j->shadow_count)
         DC_TRY(
@@ -709,9 +956,12 @@ static dc_status build(dc_program *p) {
     p->groups.push_back(group());
     p->view.graph = p->g;
     decide(p);
+    find_nets(p);
     DC_TRY(take_slabs(p));
     DC_TRY(take_nodes(p));
     DC_TRY(take_shadows(p));
+    for (net &n : p->nets)
+        DC_TRY(take_net(p, &n));
     order_forward(p);
     order_backward(p);
     flush(p);
@@ -792,6 +1042,12 @@ static dc_status start(dc_program *p, const unit *u) {
                            p->cuda->stream));
         return DC_OK;
     }
+    case unit::NET:
+        return dc_mlp_forward(p->cuda, &p->nets[(size_t)u->node].job);
+    case unit::NET_BACK:
+        return dc_mlp_backward(p->cuda, &p->nets[(size_t)u->node].job);
+    case unit::NET_WEIGHTS:
+        return net_weights(p, &p->nets[(size_t)u->node]);
     case unit::GROUP: {
         const group *g = &p->groups[(size_t)u->node];
         return dc_narrow_run(p->cuda, g->device, (int)g->list.size(), g->widest, g->together);

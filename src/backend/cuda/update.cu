@@ -50,44 +50,183 @@ __device__ static void one_weight(const rates &r, float g, float *p, float *m, f
     *p -= r.rate * *m / (sqrtf(*v * r.inv_c2) + r.eps);
 }
 
-__global__ static void update(update_job j) {
-    double norm2 = norm2_of(j);
-    if (!good(j, norm2)) return;
-    __shared__ rates shared;
+__device__ static float pull(const rates &r, float ema, float p) {
+    return r.tau * p + r.rest_tau * ema;
+}
+
+// Which numbers are updated this step, and how.
+struct plan {
+    bool go;
+    int64_t from, to;
+    rates r;
+};
+
+__device__ static void make_plan(const update_job &j, plan *p) {
     int64_t done = (int64_t)j.state->step;
     bool late = j.policy_after && done >= j.policy_after; // as dc_agent_adam has it
-    int64_t from = late ? j.policy_first : 0,
-            to = j.policy_after && !late ? j.policy_first : j.size;
-    if (threadIdx.x == 0) {
-        double t = (double)(done + 1 - (late ? j.policy_after : 0)), c1 = 1 - pow(j.beta1, t),
-               c2 = 1 - pow(j.beta2, t);
-        shared = {(float)j.tau,         (float)(1 - j.tau), (float)(j.lr / c1),
-                  (float)j.beta1,       (float)j.beta2,     (float)(1 - j.beta1),
-                  (float)(1 - j.beta2), (float)j.eps,       (float)(1 / c2)};
-    }
-    __syncthreads();
-    const rates r = shared;
-    int64_t stride = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t i = from / 4 + (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < to / 4;
-         i += stride) {
-        float4 p = ((float4 *)j.live)[i], m = ((float4 *)j.m)[i], v = ((float4 *)j.v)[i],
+    p->from = late ? j.policy_first : 0;
+    p->to = j.policy_after && !late ? j.policy_first : j.size;
+    double t = (double)(done + 1 - (late ? j.policy_after : 0)), c1 = 1 - pow(j.beta1, t),
+           c2 = 1 - pow(j.beta2, t);
+    p->r = {(float)j.tau,         (float)(1 - j.tau), (float)(j.lr / c1),
+            (float)j.beta1,       (float)j.beta2,     (float)(1 - j.beta1),
+            (float)(1 - j.beta2), (float)j.eps,       (float)(1 / c2)};
+}
+
+// A span of numbers; from the weights before the step comes the EMA. Ends are multiples of 4.
+__device__ static void update_span(const update_job &j, const plan &p, const piece &s) {
+    const rates &r = p.r;
+    for (int64_t i = s.offset / 4 + threadIdx.x; i < (s.offset + s.count) / 4; i += blockDim.x) {
+        if (4 * i < p.from || 4 * i >= p.to) continue;
+        float4 w = ((float4 *)j.live)[i], m = ((float4 *)j.m)[i], v = ((float4 *)j.v)[i],
                g = ((const float4 *)j.grad)[i];
-        if (i < j.ema_size / 4) { // from the weights before the step
+        if (i < j.ema_size / 4) {
             float4 e = ((float4 *)j.ema)[i];
-            e.x = r.tau * p.x + r.rest_tau * e.x;
-            e.y = r.tau * p.y + r.rest_tau * e.y;
-            e.z = r.tau * p.z + r.rest_tau * e.z;
-            e.w = r.tau * p.w + r.rest_tau * e.w;
-            ((float4 *)j.ema)[i] = e;
+            ((float4 *)j.ema)[i] = make_float4(pull(r, e.x, w.x), pull(r, e.y, w.y),
+                                               pull(r, e.z, w.z), pull(r, e.w, w.w));
         }
-        one_weight(r, g.x, &p.x, &m.x, &v.x);
-        one_weight(r, g.y, &p.y, &m.y, &v.y);
-        one_weight(r, g.z, &p.z, &m.z, &v.z);
-        one_weight(r, g.w, &p.w, &m.w, &v.w);
-        ((float4 *)j.live)[i] = p;
+        one_weight(r, g.x, &w.x, &m.x, &v.x);
+        one_weight(r, g.y, &w.y, &m.y, &v.y);
+        one_weight(r, g.z, &w.z, &m.z, &v.z);
+        one_weight(r, g.w, &w.w, &m.w, &v.w);
+        ((float4 *)j.live)[i] = w;
         ((float4 *)j.m)[i] = m;
         ((float4 *)j.v)[i] = v;
     }
+}
+
+// ---- matrices with panels: 16 rows pass through shared memory, so that memory is read and written in lines ----
+
+enum { STRIP = 16, WIDEST = 1024 };
+typedef bf16 strip[STRIP][WIDEST + 8];
+
+template <typename V> __device__ static V zero();
+template <> __device__ float zero<float>() {
+    return 0;
+}
+template <> __device__ float4 zero<float4>() {
+    return make_float4(0, 0, 0, 0);
+}
+
+__device__ static void step_of(const rates &r, float g, float *w, float *m, float *v) {
+    one_weight(r, g, w, m, v);
+}
+
+__device__ static void step_of(const rates &r, float4 g, float4 *w, float4 *m, float4 *v) {
+    one_weight(r, g.x, &w->x, &m->x, &v->x);
+    one_weight(r, g.y, &w->y, &m->y, &v->y);
+    one_weight(r, g.z, &w->z, &m->z, &v->z);
+    one_weight(r, g.w, &w->w, &m->w, &v->w);
+}
+
+__device__ static float pull_all(const rates &r, float e, float w) {
+    return pull(r, e, w);
+}
+
+__device__ static float4 pull_all(const rates &r, float4 e, float4 w) {
+    return make_float4(pull(r, e.x, w.x), pull(r, e.y, w.y), pull(r, e.z, w.z), pull(r, e.w, w.w));
+}
+
+__device__ static void round_to(bf16 *to, float v) {
+    *to = __float2bfloat16(v);
+}
+
+__device__ static void round_to(bf16 *to, float4 v) {
+    __nv_bfloat162 a = __floats2bfloat162_rn(v.x, v.y), b = __floats2bfloat162_rn(v.z, v.w);
+    uint2 raw = {*(unsigned *)&a, *(unsigned *)&b};
+    *(uint2 *)to = raw;
+}
+
+// Update the strip's numbers (V: one or four at a time) and leave them, rounded, in shared memory.
+template <bool TRAIN, typename V>
+__device__ static void update_numbers(const update_job &j, const plan &p, const piece &s,
+                                      const panels &f, strip live, strip ema) {
+    enum { N = sizeof(V) / sizeof(float) };
+    bool has_ema = f.offset < j.ema_size, goes = TRAIN && s.offset >= p.from && s.offset < p.to;
+    int each = f.cols / N;
+#pragma unroll 2
+    for (int i = threadIdx.x; i < STRIP * each; i += blockDim.x) {
+        int row = i / each, c = i % each * N;
+        V w = zero<V>(), e = zero<V>();
+        if (s.row + row < f.rows) {
+            int64_t at = (s.offset + (int64_t)row * f.cols + c) / N;
+            w = ((V *)j.live)[at];
+            if (has_ema) e = ((V *)j.ema)[at];
+            if (goes) {
+                V g = ((const V *)j.grad)[at], m = ((V *)j.m)[at], v = ((V *)j.v)[at];
+                if (has_ema) ((V *)j.ema)[at] = e = pull_all(p.r, e, w); // before the step
+                step_of(p.r, g, &w, &m, &v);
+                ((V *)j.live)[at] = w;
+                ((V *)j.m)[at] = m;
+                ((V *)j.v)[at] = v;
+            }
+        }
+        round_to(&live[row][c], w);
+        if (f.ema) round_to(&ema[row][c], e);
+    }
+}
+
+// 16 bytes of panels: inputs [k, k + 8) of output n.
+__device__ static uint4 *place(bf16 *w, int in_pad, int wide, int e, int n, int k) {
+    int block = wide <= THIN ? THIN : PANEL_OUT, columns = wide <= THIN ? THIN : wide;
+    int64_t panel = (int64_t)(n / block) * (in_pad / PANEL_IN) + k / PANEL_IN;
+    int64_t row = (int64_t)e * columns * (in_pad / PANEL_IN) + panel * block + n % block;
+    return (uint4 *)w + row * 8 + ((k % PANEL_IN / 8) ^ (n & 7));
+}
+
+// Columns of the strip are the panels' rows.
+__device__ static void store_down(const piece &s, const panels &f, const strip from, bf16 *to) {
+    int in_pad = (f.rows + PANEL_IN - 1) / PANEL_IN * PANEL_IN;
+    for (int i = threadIdx.x; i < 2 * f.cols; i += blockDim.x) {
+        int c = i % f.cols, half = i / f.cols * 8;
+        alignas(16) bf16 v[8];
+#pragma unroll
+        for (int k = 0; k < 8; k++)
+            v[k] = from[half + k][c];
+        *place(to, in_pad, f.cols, s.e, c, s.row + half) = *(uint4 *)v;
+    }
+}
+
+// Rows of the strip are: those from `first` on.
+__device__ static void store_along(const piece &s, const panels &f, const strip from, bf16 *to,
+                                   int first, int count, int wide) {
+    for (int i = threadIdx.x; i < STRIP * f.cols / 8; i += blockDim.x) {
+        int row = i / (f.cols / 8), c = i % (f.cols / 8) * 8, n = s.row + row - first;
+        if (n >= 0 && n < count)
+            *place(to, f.cols, wide, s.e, n, c) = *(const uint4 *)&from[row][c];
+    }
+}
+
+template <bool TRAIN>
+__device__ static void update_strip(const update_job &j, const plan &p, const piece &s) {
+    extern __shared__ __align__(16) char shared[];
+    strip &live = *(strip *)shared, &ema = *(strip *)(shared + sizeof(strip));
+    const panels f = j.matrices[s.matrix];
+    if (f.cols % 4)
+        update_numbers<TRAIN, float>(j, p, s, f, live, ema);
+    else
+        update_numbers<TRAIN, float4>(j, p, s, f, live, ema);
+    __syncthreads();
+    if (f.live) store_down(s, f, live, f.live);
+    if (f.ema) store_down(s, f, ema, f.ema);
+    if (f.turned) store_along(s, f, live, f.turned, 0, f.rows, f.rows);
+    if (f.some) store_along(s, f, live, f.some, f.some_first, f.some_count, THIN);
+}
+
+// A block takes a piece. Without TRAIN: panels alone.
+template <bool TRAIN> __global__ static void __launch_bounds__(256) update(update_job j) {
+    __shared__ plan shared;
+    if (TRAIN) {
+        double norm2 = norm2_of(j);
+        if (!good(j, norm2)) return;
+        if (threadIdx.x == 0) make_plan(j, &shared);
+        __syncthreads();
+    }
+    piece s = j.pieces[blockIdx.x];
+    if (s.matrix >= 0)
+        update_strip<TRAIN>(j, shared, s);
+    else if (TRAIN)
+        update_span(j, shared, s);
 }
 
 __device__ static void copy4(bf16 *to, const float *from) {
@@ -115,10 +254,23 @@ __global__ static void shadows(update_job j) {
     }
 }
 
-dc_status dc_shadows_run(dc_cuda *cuda, const update_job *j) {
+static dc_status copy_shadows(dc_cuda *cuda, const update_job *j) {
     if (!j->shadow_count) return DC_OK;
     shadows<<<dim3(64, j->shadow_count), 256, 0, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "shadows(");
+}
+
+template <bool TRAIN> static dc_status start_update(dc_cuda *cuda, const update_job *j) {
+    size_t bytes = j->matrices ? 2 * sizeof(strip) : 0;
+    CU(cudaFuncSetAttribute(update<TRAIN>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                            (int)bytes));
+    update<TRAIN><<<j->piece_count, 256, bytes, cuda->stream>>>(*j);
+    return dc_cuda_check(cudaGetLastError(), "update(");
+}
+
+dc_status dc_shadows_run(dc_cuda *cuda, const update_job *j) {
+    DC_TRY(start_update<false>(cuda, j));
+    return copy_shadows(cuda, j);
 }
 
 // Metrics of the step, and the counter.
@@ -139,8 +291,8 @@ __global__ static void tick(update_job j) {
 
 dc_status dc_update_run(dc_cuda *cuda, const update_job *j) {
     norm<<<NORM_BLOCKS, 256, 0, cuda->stream>>>(*j);
-    update<<<264, 512, 0, cuda->stream>>>(*j);
-    DC_TRY(dc_shadows_run(cuda, j));
+    DC_TRY(start_update<true>(cuda, j));
+    DC_TRY(copy_shadows(cuda, j));
     tick<<<1, NORM_BLOCKS, 0, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
 }
