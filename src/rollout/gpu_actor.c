@@ -110,7 +110,7 @@ static dc_status build(dc_gpu_actor *gpu, dc_actor *a, int precision) {
     DC_TRY(compile(gpu, &a->policy, precision, &gpu->policy));
     if (a->judge.mlp.layers) DC_TRY(compile(gpu, &a->judge, precision, &gpu->judge));
     DC_TRY(pair_all(gpu, a));
-    return dc_recording_new(&gpu->act, gpu->cuda, enqueue, gpu, 1);
+    return dc_recording_new(&gpu->act, gpu->cuda, enqueue, gpu);
 }
 
 dc_status dc_gpu_actor_new(dc_gpu_actor **out, dc_actor *actor, int precision) {

@@ -44,7 +44,17 @@ typedef struct feed_job {
     int width, skip, take, one_hot, repeat;
     dc_draw draw;
     const int64_t *rows; // NULL: in order, as a feeder leaves them
+    const float *place; // Nullable: the row of the input that a row goes to, -1 if it is not needed
 } feed_job;
+
+typedef struct pack_job {
+    float *index; // (batch) see feed_job.place
+    const int64_t *steps;
+    int64_t known;
+    int fixed; // rows before the first pack of the input
+    int *used; // rows of the input that are wanted; Nullable
+    int next;  // pack of the same input, -1: the last one
+} pack_job;
 
 struct dc_twin_data {
     dc_cuda *cuda;
@@ -56,6 +66,9 @@ struct dc_twin {
     draw_job job;
     feed_job *feeds; // device
     int feed_count;
+    pack_job *packs; // device; NULL: every row has a place of its own
+    int *firsts;     // (pack_inputs) first pack of each input
+    int pack_inputs;
 };
 
 // ---- kernels ----
@@ -131,8 +144,8 @@ __device__ static void draw_rest(const draw_job &j, uint64_t step, uint32_t row)
 }
 
 // The first blocks draw trees, the others the rest, each for their own rows.
-__global__ static void __launch_bounds__(ROWS *TEAM) draw(draw_job j) {
-    uint64_t step = j.state->step;
+__global__ static void __launch_bounds__(ROWS *TEAM) draw(draw_job j, int ahead) {
+    uint64_t step = j.state->step + (uint64_t)ahead;
     int trees = j.tree ? (j.batch + ROWS - 1) / ROWS : 0;
     if ((int)blockIdx.x < trees) {
         draw_trees(j, step);
@@ -152,19 +165,48 @@ __device__ static float cell(const draw_job &j, const feed_job &f, uint64_t step
     return f.column ? f.column[from * f.width + f.skip + c] : (float)from;
 }
 
+// Children whose span is known need no network: the others are packed, a block for each input.
+__global__ static void pack_rows(const pack_job *packs, const int *firsts, int batch) {
+    __shared__ int counts[32];
+    int lane = threadIdx.x & 31, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    int number = firsts[blockIdx.x], base = packs[number].fixed;
+    int *used = packs[number].used;
+    for (; number >= 0; number = packs[number].next) {
+        const pack_job p = packs[number];
+        for (int row0 = 0; row0 < batch; row0 += blockDim.x) {
+            int row = row0 + threadIdx.x, before = 0, all = 0;
+            bool needed = row < batch && p.steps[row] > p.known;
+            unsigned mask = __ballot_sync(~0u, needed);
+            if (lane == 0) counts[warp] = __popc(mask);
+            __syncthreads();
+            for (int w = 0; w < warps; w++) {
+                before += w < warp ? counts[w] : 0;
+                all += counts[w];
+            }
+            before += __popc(mask & ((1u << lane) - 1));
+            if (row < batch) p.index[row] = needed ? (float)(base + before) : -1;
+            base += all;
+            __syncthreads();
+        }
+    }
+    if (threadIdx.x == 0 && used) *used = base;
+}
+
 // A warp copies a row of a feed. Slots move on here, when no row reads them any more.
-__global__ static void gather(draw_job j, const feed_job *feeds, int feed_count) {
+__global__ static void gather(draw_job j, const feed_job *feeds, int feed_count, int ahead) {
     int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x & 31;
     int f = warp / j.batch, row = warp % j.batch;
     if (f >= feed_count) return;
     if (f == 0 && j.tree && lane == 0 && j.last[row] >= 0) j.slot[j.last[row]] = j.renewed[row];
     feed_job feed = feeds[f];
-    uint64_t step = j.state->step;
+    uint64_t step = j.state->step + (uint64_t)ahead;
     if (j.ring_steps && feed.column)
         feed.column += (int64_t)(step % j.ring_steps) * (j.step_bytes / (int64_t)sizeof(float));
     int64_t from = feed.draw != DC_DRAW_NONE ? 0 : feed.rows ? feed.rows[row] : row;
+    int place = feed.place ? (int)feed.place[row] : row;
+    if (place < 0) return;
     for (int copy = 0; copy < feed.repeat; copy++) {
-        int64_t to = ((int64_t)row * feed.repeat + copy) * feed.ld;
+        int64_t to = ((int64_t)place * feed.repeat + copy) * feed.ld;
         for (int c = lane; c < feed.take; c += 32) {
             float v = cell(j, feed, step, row, copy, from, c);
             if (feed.half)
@@ -232,14 +274,54 @@ static void take_block(const origin *o, int feed, feed_job *job) {
     job->width = block.width;
 }
 
+// Rows that a feeder sent are not packed: every one has its place.
+static dc_status place_packs(dc_twin *t, dc_program *program, const dc_feeds *feeds) {
+    for (int p = 0; p < feeds->pack_count; p++) {
+        std::vector<float> index((size_t)feeds->batch);
+        for (int r = 0; r < feeds->batch; r++)
+            index[(size_t)r] = (float)(pack_row(feeds, &feeds->packs[p]) + r);
+        dc_cuda_input in = dc_program_input(program, feeds->packs[p].index);
+        DC_TRY(dc_cuda_put(t->cuda, in.p, index.data(), index.size() * sizeof(float)));
+    }
+    return DC_OK;
+}
+
+static dc_status send_packs(dc_twin *t, dc_program *program, const dc_feeds *feeds) {
+    std::vector<pack_job> list;
+    std::vector<int> firsts;
+    for (int p = 0; p < feeds->pack_count; p++) {
+        const dc_pack *pack = &feeds->packs[p];
+        pack_job job = {(float *)dc_program_input(program, pack->index).p,
+                        t->job.stream[pack->steps],
+                        (int64_t)pack->known,
+                        feeds->fixed_rows[p],
+                        dc_program_used(program, pack->input),
+                        -1};
+        int before = -1;
+        for (int q = 0; q < p; q++)
+            if (feeds->packs[q].input == pack->input) before = q;
+        if (before < 0)
+            firsts.push_back(p);
+        else
+            list[(size_t)before].next = p;
+        list.push_back(job);
+    }
+    t->pack_inputs = (int)firsts.size();
+    if (list.empty()) return DC_OK;
+    DC_TRY(send(t->cuda, list.data(), list.size() * sizeof(pack_job), "feeds", (void **)&t->packs));
+    return send(t->cuda, firsts.data(), firsts.size() * sizeof(int), "feeds", (void **)&t->firsts);
+}
+
 static dc_status send_feeds(dc_twin *t, const origin *o, dc_program *program,
                             const dc_feeds *feeds) {
     std::vector<feed_job> list;
     for (int f = 0; f < feeds->feed_count; f++) {
         const dc_feed *feed = &feeds->feeds[f];
         dc_cuda_input in = dc_program_input(program, feed->input);
-        int row0 = feed->pack ? pack_row(feeds, feed->pack) : feed->row0;
+        bool packed = feed->pack && !o->feeder;
+        int row0 = packed ? 0 : feed->pack ? pack_row(feeds, feed->pack) : feed->row0;
         feed_job job = {};
+        if (packed) job.place = (const float *)dc_program_input(program, feed->pack->index).p;
         job.out = (char *)in.p + ((int64_t)row0 * in.ld + feed->col0) * (in.half ? 2 : 4);
         job.ld = in.ld;
         job.half = in.half;
@@ -258,14 +340,7 @@ static dc_status send_feeds(dc_twin *t, const origin *o, dc_program *program,
     }
     t->feed_count = (int)list.size();
     DC_TRY(send(t->cuda, list.data(), list.size() * sizeof(feed_job), "feeds", (void **)&t->feeds));
-    for (int p = 0; p < feeds->pack_count; p++) { // every row of a pack has its place
-        std::vector<float> index((size_t)feeds->batch);
-        for (int r = 0; r < feeds->batch; r++)
-            index[(size_t)r] = (float)(pack_row(feeds, &feeds->packs[p]) + r);
-        dc_cuda_input in = dc_program_input(program, feeds->packs[p].index);
-        DC_TRY(dc_cuda_put(t->cuda, in.p, index.data(), index.size() * sizeof(float)));
-    }
-    return DC_OK;
+    return o->feeder ? place_packs(t, program, feeds) : send_packs(t, program, feeds);
 }
 
 extern "C" bool dc_twin_draws(const dc_sampler_spec *spec) {
@@ -364,16 +439,17 @@ extern "C" void dc_twin_free(dc_twin *t) {
     delete t;
 }
 
-extern "C" dc_status dc_twin_next(dc_twin *t) {
+extern "C" dc_status dc_twin_next(dc_twin *t, int ahead) {
     const draw_job *j = &t->job;
     int threads = ROWS * TEAM, trees = j->tree ? (j->batch + ROWS - 1) / ROWS : 0;
     bool rest = j->pairs || j->propagation || j->actor || j->grounding;
     int blocks = trees + (rest ? (j->batch + threads - 1) / threads : 0);
     cudaStream_t stream = dc_cuda_stream(t->cuda);
     if (blocks) // of a fed twin there are none
-        draw<<<blocks, threads, j->tree ? (size_t)j->batch * 4 : 0, stream>>>(*j);
+        draw<<<blocks, threads, j->tree ? (size_t)j->batch * 4 : 0, stream>>>(*j, ahead);
+    if (t->packs) pack_rows<<<t->pack_inputs, 1024, 0, stream>>>(t->packs, t->firsts, j->batch);
     int warps = t->feed_count * j->batch;
-    gather<<<(warps + 7) / 8, 256, 0, stream>>>(*j, t->feeds, t->feed_count);
+    gather<<<(warps + 7) / 8, 256, 0, stream>>>(*j, t->feeds, t->feed_count, ahead);
     return dc_cuda_started("sampling");
 }
 

@@ -1,6 +1,6 @@
 // Twin: a sampler and its gather on the GPU. It draws the same rows as the CPU's from the same laws
 // (sample/laws.h) and writes them into a program's inputs; nothing but the weights' own state is on
-// the host. Children are not packed there: a product of fixed shape is worth more than the rows saved.
+// the host. Children are packed as on the CPU, unless a feeder sends the rows.
 #ifndef DC_TWIN_H
 #define DC_TWIN_H
 
@@ -35,7 +35,8 @@ dc_status dc_twin_fed(dc_twin **twin, dc_cuda *cuda, dc_program *program, const 
                       int steps);
 void dc_twin_free(dc_twin *twin); // Nullable
 // Enqueue the rows of the program's next step: sample, then gather.
-dc_status dc_twin_next(dc_twin *twin);
+// `ahead` 1: those of the step after the one under way.
+dc_status dc_twin_next(dc_twin *twin, int ahead);
 // Slots from and to the host's sampler, for checkpoints; a fed twin has none.
 dc_status dc_twin_put(dc_twin *twin, const dc_sampler *sampler);
 dc_status dc_twin_get(dc_twin *twin, dc_sampler *sampler, uint64_t step);

@@ -1,5 +1,5 @@
 // GPU, see gpu.h: puts together backend/cuda (the loss graph), sample/twin (the rows) and replay. A
-// member is a program and its twin; a recorded step is theirs, one member after the other.
+// member is a program and its twin; recorded steps are theirs, members side by side.
 #include "train/gpu.h"
 
 #include "backend/cuda/cuda.h"
@@ -31,14 +31,38 @@ struct dc_gpu {
     uint64_t step; // where all members stand
 };
 
-static dc_status enqueue(void *ctx) {
-    dc_gpu *gpu = ctx;
-    for (int i = 0; i < gpu->count; i++) {
-        DC_TRY(dc_twin_next(gpu->members[i].twin));
-        DC_TRY(dc_program_gradients(gpu->members[i].program));
-        DC_TRY(dc_program_update(gpu->members[i].program));
+typedef struct stretch { // steps to record
+    dc_gpu *gpu;
+    int steps;
+} stretch;
+
+static dc_status draw_next(void *ctx) {
+    const member *m = ctx;
+    return dc_twin_next(m->twin, 1);
+}
+
+// The rows of a step are drawn while the weights of the one before are updated.
+static dc_status enqueue_member(member *m, int steps) {
+    DC_TRY(dc_twin_next(m->twin, 0));
+    for (int i = 0; i < steps; i++) {
+        DC_TRY(dc_program_gradients(m->program));
+        DC_TRY(dc_program_update(m->program, i + 1 < steps ? draw_next : NULL, m));
     }
     return DC_OK;
+}
+
+static dc_status enqueue(void *ctx) {
+    const stretch *s = ctx;
+    for (int i = 0; i < s->gpu->count; i++) {
+        DC_TRY(dc_cuda_branch(s->gpu->cuda, i));
+        DC_TRY(enqueue_member(&s->gpu->members[i], s->steps));
+    }
+    return dc_cuda_join(s->gpu->cuda, s->gpu->count);
+}
+
+static dc_status record(dc_gpu *gpu, int steps, dc_recording **out) {
+    stretch s = {gpu, steps};
+    return dc_recording_new(out, gpu->cuda, enqueue, &s);
 }
 
 static dc_status build_program(dc_gpu *gpu, member *m, const dc_gpu_spec *spec) {
@@ -117,8 +141,9 @@ static dc_status build(dc_gpu *gpu, dc_agent *const *agents, const dc_gpu_spec *
     DC_TRY(build_twins(gpu, agents, host));
     for (int i = 0; i < gpu->count; i++)
         DC_TRY(dc_gpu_send(gpu, i, dc_sampler_step(agents[i]->sampler), none));
-    DC_TRY(dc_recording_new(&gpu->one, gpu->cuda, enqueue, gpu, 1));
-    return dc_recording_new(&gpu->many, gpu->cuda, enqueue, gpu, UNROLL);
+    DC_TRY(dc_cuda_branches(gpu->cuda, gpu->count));
+    DC_TRY(record(gpu, 1, &gpu->one));
+    return record(gpu, UNROLL, &gpu->many);
 }
 
 dc_status dc_gpu_new(dc_gpu **out, dc_agent *const *agents, int count, const dc_gpu_spec *spec) {
@@ -245,7 +270,7 @@ dc_status dc_gpu_gradients(dc_gpu *gpu, int number, float *values) {
     member *m = &gpu->members[number];
     dc_agent *a = m->agent;
     if (gpu->feed) DC_TRY(dc_gpu_feed_need(gpu->feed, gpu->step, 1));
-    DC_TRY(dc_twin_next(m->twin));
+    DC_TRY(dc_twin_next(m->twin, 0));
     DC_TRY(dc_program_gradients(m->program));
     DC_TRY(dc_cuda_get(gpu->cuda, a->params.slabs.grad, dc_program_slabs(m->program)->grad,
                        (size_t)a->params.slabs.size * sizeof(dc_real)));

@@ -26,30 +26,31 @@ static int failed; // comparisons out of tolerance: all are printed, then told
 typedef struct test_case {
     const char *agent, *sets; // "key=value key=value"
     bool lock;
-    bool loose; // gradients are small differences of large numbers there: ten times the tolerance
 } test_case;
 
 static const test_case cases[] = {
-    {"dcrl", "n=16 batch=512 hidden=512,512,512", true, false},
-    {"dcrl", "recursion=off n=8", true, false},
-    {"dcrl", "propagation=off targets=ema*online", true, true},
-    {"td-n", "n=8", true, false},
-    {"trl", "kappa=0.7", true, true},
-    {"trl-n", "n=8 kappa=0.7 lambda=0.5", true, false},
-    {"dcrl", "rep=0,2 n=25 batch=1024 hidden=512,512,512", false, true},
-    {"dcrl", "n=25 hidden=100,60", false, false},
-    {"dcrl", "rep=1,3 order=down policy=none hidden=37,33", false, false},
-    {"dcrl", "recursion=off rep=0,2 actor_random=0.5 actor_law=geometric", false, true},
-    {"dcrl", "propagation=off targets=online*online hidden=1024,1024", false, true},
-    {"dcrl", "rep=0,2 policy=rejection", false, false},
-    {"dcrl", "rep=0,2 policy_after=30", false, false},
-    {"dcrl", "form=value rep=0,2", true, false}, // discrete actions
-    {"td-n", "rep=0,2 n=5 alpha=2", false, false},
-    {"trl-n", "rep=0,2 n=5", false, false},
+    {"dcrl", "n=16 batch=512 hidden=512,512,512", true},
+    {"dcrl", "recursion=off n=8", true},
+    {"dcrl", "propagation=off targets=ema*online", true},
+    {"td-n", "n=8", true},
+    {"trl", "kappa=0.7", true},
+    {"trl-n", "n=8 kappa=0.7 lambda=0.5", true},
+    {"dcrl", "rep=0,2 n=25 batch=1024 hidden=512,512,512", false},
+    {"dcrl", "n=25 hidden=100,60", false},
+    {"dcrl", "rep=1,3 order=down policy=none hidden=37,33", false},
+    {"dcrl", "recursion=off rep=0,2 actor_random=0.5 actor_law=geometric", false},
+    {"dcrl", "propagation=off targets=online*online hidden=1024,1024", false},
+    {"dcrl", "rep=0,2 policy=rejection", false},
+    {"dcrl", "rep=0,2 policy_after=30", false},
+    {"dcrl", "form=value rep=0,2", true}, // discrete actions
+    {"td-n", "rep=0,2 n=5 alpha=2", false},
+    {"dcrl", "rep=0,2 hidden=256,256,256 batch=100 targets=ema*ema",
+     false}, // two packs in one input
+    {"trl-n", "rep=0,2 n=5", false},
     // What the device cannot draw is fed from the host.
-    {"dcrl", "split=random n=8 order=down", true, false},
-    {"td-n", "batch=8200 hidden=32,32", true, false},
-    {"dcrl", "split=random rep=0,2", false, false},
+    {"dcrl", "split=random n=8 order=down", true},
+    {"td-n", "batch=8200 hidden=32,32", true},
+    {"dcrl", "split=random rep=0,2", false},
 };
 enum { CASES = sizeof cases / sizeof cases[0], DRAWN = CASES - 3 }; // DRAWN: by the device
 
@@ -145,43 +146,89 @@ static double distance(const float *a, const float *b, int64_t n, double *size) 
     return sqrt(d);
 }
 
-// Gradients of the same step on both, from the same weights.
-static void compare(const test_case *c, const char *precision, double tolerance) {
-    dc_run run;
-    start(&run, c, precision, "log_every=7", NULL);
-    warm(&run, 60);
-    dc_agent *a = &run.agent;
-    size_t bytes = (size_t)a->params.slabs.size * sizeof(float);
-    float *grad = malloc(bytes), values[DC_METRICS_MAX];
-    assert_int_equal(dc_gpu_gradients(run.gpu, 0, values), DC_OK);
-    memcpy(grad, a->params.slabs.grad, bytes);
-    assert_int_equal(dc_agent_gradients(a, (uint64_t)run.step), DC_OK);
-    double size, d = distance(grad, a->params.slabs.grad, a->params.slabs.size, &size) / size,
-                 worst = 0;
-    const char *where = "";
+// The CPU's gradients and metrics of the step that comes next; the sampler stays where it is.
+static void reference(dc_run *run, float *grad, double *metrics) {
+    dc_agent *a = &run->agent;
+    int64_t *words;
+    size_t count;
+    assert_int_equal(dc_sampler_save(a->sampler, &words, &count), DC_OK);
+    assert_int_equal(dc_agent_gradients(a, (uint64_t)run->step), DC_OK);
+    assert_int_equal(dc_sampler_load(a->sampler, words, count), DC_OK);
+    free(words);
+    memcpy(grad, a->params.slabs.grad, (size_t)a->params.slabs.size * sizeof(float));
+    for (int i = 0; i < a->metric_count; i++)
+        metrics[i] = (double)*dc_value(&a->exec, a->metrics[i].node).p;
+}
+
+// Keep so many bits of each number's fraction.
+static void round_all(float *v, int64_t n, int bits) {
+    for (int64_t i = 0; i < n; i++) {
+        int exponent;
+        double fraction = frexp(v[i], &exponent), unit = ldexp(1, -bits - 1);
+        v[i] = (float)ldexp(nearbyint(fraction / unit) * unit, exponent);
+    }
+}
+
+static double metrics_distance(const dc_agent *a, const double *x, const double *want) {
+    double most = 0;
+    for (int i = 0; i < a->metric_count; i++)
+        most = fmax(most, fabs(x[i] - want[i]) / (fabs(want[i]) + 1e-3));
+    return most;
+}
+
+static double worst_tensor(const dc_agent *a, const float *grad, const float *want, double size,
+                           const char **where) {
+    double worst = 0;
     for (int i = 0; i < a->params.count; i++) {
         const dc_param_row *row = &a->params.rows[i];
-        double part, far = distance(grad + row->offset, a->params.slabs.grad + row->offset,
+        double part, far = distance(grad + row->offset, want + row->offset,
                                     (int64_t)row->e * row->rows * row->cols, &part);
         if (part < 1e-3 * size) continue; // hardly any gradient there
         if (far / part > worst) {
             worst = far / part;
-            where = row->name;
+            *where = row->name;
         }
     }
-    double loss = 0;
-    for (int i = 0; i < a->metric_count; i++) {
-        double want = (double)*dc_value(&a->exec, a->metrics[i].node).p,
-               far = fabs(values[i] - want) / (fabs(want) + 1e-3);
-        loss = far > loss ? far : loss;
-    }
-    printf("%-6s %-5s %-62s gradient %.1e, worst tensor %.1e (%s), metrics %.1e\n", precision,
-           c->agent, c->sets, d, worst, where, loss);
-    if (c->loose) tolerance *= 10;
-    if (d >= tolerance) failed++;
-    if (worst >= 20 * tolerance) failed++;
-    if (loss >= 2 * tolerance) failed++;
+    return worst;
+}
+
+// Gradients of the same step on both, from the same weights. Where a gradient is a small difference of
+// large numbers, or a row stands at a kink, rounding moves it far: by how much is told by the CPU
+// itself, with weights that are rounded; the GPU may be three times as far off as that.
+static void compare(const test_case *c, const char *precision, double tolerance, int bits) {
+    dc_run run;
+    start(&run, c, precision, "log_every=7", NULL);
+    warm(&run, 60);
+    dc_agent *a = &run.agent;
+    const dc_slabs *s = &a->params.slabs;
+    float *grad = malloc((size_t)s->size * sizeof(float)), values[DC_METRICS_MAX],
+          *want = malloc((size_t)s->size * sizeof(float)),
+          *rounded = malloc((size_t)s->size * sizeof(float));
+    double metrics[DC_METRICS_MAX], wanted[DC_METRICS_MAX], swayed[DC_METRICS_MAX], size, part;
+    reference(&run, want, wanted);
+    assert_int_equal(dc_gpu_gradients(run.gpu, 0, values), DC_OK);
+    memcpy(grad, s->grad, (size_t)s->size * sizeof(float));
+    for (int i = 0; i < a->metric_count; i++)
+        metrics[i] = (double)values[i];
+    round_all(s->live, s->size, bits);
+    round_all(s->ema, s->ema_size, bits);
+    reference(&run, rounded, swayed);
+    const char *where = "", *there = "";
+    double d = distance(grad, want, s->size, &size) / size,
+           sway = distance(rounded, want, s->size, &part) / size,
+           worst = worst_tensor(a, grad, want, size, &where),
+           worst_sway = worst_tensor(a, rounded, want, size, &there),
+           far = metrics_distance(a, metrics, wanted),
+           far_sway = metrics_distance(a, swayed, wanted);
+    printf("%-6s %-5s %-62s gradient %.1e (rounded weights %.1e), worst tensor %.1e (%s), metrics "
+           "%.1e\n",
+           precision, c->agent, c->sets, d, sway, worst, where, far);
+    if (d >= fmax(tolerance, 3 * sway)) failed++;
+    if (worst >= fmax(20 * tolerance, 3 * worst_sway)) failed++;
+    if (far >= fmax(2 * tolerance, 3 * far_sway)) failed++;
     free(grad);
+    free(want);
+    free(rounded);
     dc_run_fini(&run);
 }
 
@@ -189,9 +236,9 @@ static void test_gradients(void **state) {
     (void)state;
     if (!present) skip();
     for (int i = 0; i < CASES; i++) {
-        compare(&cases[i], "fp32", 1e-5);
-        compare(&cases[i], "tf32", 3e-3);
-        compare(&cases[i], "bf16", 2e-2);
+        compare(&cases[i], "fp32", 1e-5, 23);
+        compare(&cases[i], "tf32", 3e-3, 10);
+        compare(&cases[i], "bf16", 2e-2, 7);
     }
     assert_int_equal(failed, 0);
 }

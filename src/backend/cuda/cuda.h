@@ -93,20 +93,28 @@ typedef struct dc_cuda_input {
     bool half;
 } dc_cuda_input;
 dc_cuda_input dc_program_input(const dc_program *program, dc_ref input);
+// Where to write how many rows of an input are wanted this time; NULL if all are computed anyway.
+int *dc_program_used(const dc_program *program, dc_ref input);
 // Host copy of a kept value (tests, and metrics).
 dc_status dc_program_value(dc_program *program, dc_ref node, float *out);
 
 // After the live and target slabs were written from outside: refresh what is derived from them.
 dc_status dc_program_refresh(dc_program *program);
-// Enqueue forward and, if the graph has a loss, backward; then guard, EMA, Adam and metrics.
-dc_status dc_program_gradients(dc_program *program);
-dc_status dc_program_update(dc_program *program);
-
-// Record what `enqueue` starts, `repeats` times over, as one CUDA graph, and replay it.
-typedef struct dc_recording dc_recording;
 typedef dc_status dc_enqueue_fn(void *ctx);
-dc_status dc_recording_new(dc_recording **replay, dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx,
-                           int repeats);
+// Enqueue forward and, if the graph has a loss, backward; then guard, EMA, Adam and metrics, and side by
+// side with the update what `beside` enqueues (Nullable).
+dc_status dc_program_gradients(dc_program *program);
+dc_status dc_program_update(dc_program *program, dc_enqueue_fn *beside, void *ctx);
+
+// Streams of their own for parts of a recording that do not wait for each other: made before it; within it,
+// branch 0 first, then others, which start where it started; joined, all are done.
+dc_status dc_cuda_branches(dc_cuda *cuda, int count);
+dc_status dc_cuda_branch(dc_cuda *cuda, int number);
+dc_status dc_cuda_join(dc_cuda *cuda, int count);
+
+// Record what `enqueue` starts as one CUDA graph, and replay it.
+typedef struct dc_recording dc_recording;
+dc_status dc_recording_new(dc_recording **replay, dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx);
 dc_status dc_recording_run(dc_recording *replay);
 void dc_recording_free(dc_recording *replay); // Nullable
 

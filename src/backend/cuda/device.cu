@@ -21,6 +21,50 @@ extern "C" dc_status dc_cuda_started(const char *what) {
     return dc_cuda_check(cudaGetLastError(), what);
 }
 
+static dc_status new_branch(dc_cuda *cuda) {
+    branch *b = new branch();
+    cuda->branches.push_back(b);
+    CU(cudaEventCreateWithFlags(&b->done, cudaEventDisableTiming));
+    for (int i = 0; i < LANES; i++)
+        CU(cudaStreamCreateWithFlags(&b->lanes[i], cudaStreamNonBlocking));
+    if (!cuda->stream) cuda->stream = b->lanes[0];
+    for (int i = 0; i < LANES; i++)
+        DC_TRY(dc_cuda_take(cuda, cuda->workspace_bytes, "workspace", NULL, &b->workspaces[i]));
+    return DC_OK;
+}
+
+extern "C" dc_status dc_cuda_branches(dc_cuda *cuda, int count) {
+    while ((int)cuda->branches.size() < count)
+        DC_TRY(new_branch(cuda));
+    return DC_OK;
+}
+
+static dc_status use_branch(dc_cuda *cuda, int number) {
+    DC_TRY(dc_cuda_branches(cuda, number + 1));
+    branch *b = cuda->branches[(size_t)number];
+    cuda->lanes = b->lanes;
+    cuda->workspaces = b->workspaces;
+    cuda->stream = b->lanes[0];
+    cuda->workspace = b->workspaces[0];
+    return DC_OK;
+}
+
+extern "C" dc_status dc_cuda_branch(dc_cuda *cuda, int number) {
+    if (number == 0) CU(cudaEventRecord(cuda->fork, cuda->branches[0]->lanes[0]));
+    DC_TRY(use_branch(cuda, number));
+    if (number) CU(cudaStreamWaitEvent(cuda->stream, cuda->fork));
+    return DC_OK;
+}
+
+extern "C" dc_status dc_cuda_join(dc_cuda *cuda, int count) {
+    for (int i = 1; i < count; i++) {
+        branch *b = cuda->branches[(size_t)i];
+        CU(cudaEventRecord(b->done, b->lanes[0]));
+        CU(cudaStreamWaitEvent(cuda->branches[0]->lanes[0], b->done));
+    }
+    return use_branch(cuda, 0);
+}
+
 static dc_status open_device(dc_cuda *cuda) {
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
@@ -40,13 +84,8 @@ static dc_status open_device(dc_cuda *cuda) {
     CU(cudaSetDevice(0));
     DC_TRY(dc_blas_open(cuda));
     cuda->workspace_bytes = (size_t)32 << 20;
-    for (int i = 0; i < LANES; i++)
-        CU(cudaStreamCreateWithFlags(&cuda->lanes[i], cudaStreamNonBlocking));
-    cuda->stream = cuda->lanes[0];
-    for (int i = 0; i < LANES; i++)
-        DC_TRY(dc_cuda_take(cuda, cuda->workspace_bytes, "workspace", NULL, &cuda->workspaces[i]));
-    cuda->workspace = cuda->workspaces[0];
-    return DC_OK;
+    CU(cudaEventCreateWithFlags(&cuda->fork, cudaEventDisableTiming));
+    return use_branch(cuda, 0);
 }
 
 extern "C" dc_status dc_cuda_open(dc_cuda **out) {
@@ -68,8 +107,13 @@ extern "C" void dc_cuda_close(dc_cuda *cuda) {
     for (void *p : cuda->host_memory)
         cudaFreeHost(p);
     dc_blas_close(cuda);
-    for (int i = 0; i < LANES; i++)
-        if (cuda->lanes[i]) cudaStreamDestroy(cuda->lanes[i]);
+    if (cuda->fork) cudaEventDestroy(cuda->fork);
+    for (branch *b : cuda->branches) {
+        for (int i = 0; i < LANES; i++)
+            if (b->lanes[i]) cudaStreamDestroy(b->lanes[i]);
+        if (b->done) cudaEventDestroy(b->done);
+        delete b;
+    }
     delete cuda;
 }
 
@@ -130,23 +174,21 @@ struct dc_recording {
     cudaGraphExec_t exec;
 };
 
-static dc_status record(dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx, int repeats,
-                        cudaGraph_t *graph) {
-    CU(cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal));
-    dc_status status = DC_OK;
-    for (int i = 0; i < repeats && status == DC_OK; i++)
-        status = enqueue(ctx);
-    cudaError_t error = cudaStreamEndCapture(cuda->stream, graph); // also after a failure
+static dc_status record(dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx, cudaGraph_t *graph) {
+    cudaStream_t stream = cuda->stream;
+    CU(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    dc_status status = enqueue(ctx);
+    cudaError_t error = cudaStreamEndCapture(stream, graph); // also after a failure
     if (status != DC_OK) return status;
     return dc_cuda_check(error, "cudaStreamEndCapture");
 }
 
 extern "C" dc_status dc_recording_new(dc_recording **out, dc_cuda *cuda, dc_enqueue_fn *enqueue,
-                                      void *ctx, int repeats) {
+                                      void *ctx) {
     *out = NULL;
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec = NULL;
-    DC_TRY(record(cuda, enqueue, ctx, repeats, &graph));
+    DC_TRY(record(cuda, enqueue, ctx, &graph));
     cudaError_t error = cudaGraphInstantiate(&exec, graph, 0);
     cudaGraphDestroy(graph);
     CU(error);

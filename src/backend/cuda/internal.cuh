@@ -15,11 +15,20 @@ typedef __nv_bfloat16 bf16;
 
 enum { LANES = 4 }; // streams that independent parts of a step take
 
+struct
+    branch { // streams of a part of a step that goes its own way, and workspaces of matrix products
+    cudaStream_t lanes[LANES];
+    void *workspaces[LANES];
+    cudaEvent_t done;
+};
+
 struct dc_cuda {
     cudaStream_t stream; // that launches go to now: lane 0 unless a program says otherwise
     cublasLtHandle_t lt;
-    cudaStream_t lanes[LANES];
-    void *workspace, *workspaces[LANES]; // of matrix products
+    std::vector<branch *> branches;
+    cudaStream_t *lanes; // of the branch under way
+    void *workspace, **workspaces;
+    cudaEvent_t fork;
     size_t workspace_bytes;
     std::vector<void *> memory, host_memory; // taken: of the device, page-locked
     char name[256];
@@ -257,7 +266,8 @@ struct update_job {
 };
 enum { NORM_BLOCKS = 256 };
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *job);
-dc_status dc_update_run(dc_cuda *cuda, const update_job *job);
+dc_status dc_update_run(dc_cuda *cuda, const update_job *job); // all but the counter
+dc_status dc_tick_run(dc_cuda *cuda, const update_job *job);
 dc_status dc_shadows_run(dc_cuda *cuda, const update_job *job);
 
 #endif

@@ -15,9 +15,8 @@ enum {
     PANEL = COLUMNS * PANEL_IN * 2, // bytes
     PIECE_OF_ROWS = ROWS * PANEL_IN * 2,
     SLICE = COLUMNS / PANEL_IN * PIECE_OF_ROWS, // what a block computes of a layer, bytes
-    THREADS = GROUPS * 128,                     // that compute
-    ALL_THREADS = THREADS + 128,                // with the group of the one that asks
-    MANY_BLOCKS = 400,                          // for dW
+    THREADS = GROUPS * 128,
+    MANY_BLOCKS = 400, // for dW
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -38,6 +37,10 @@ template <int CTAS> struct block { // a block's place, and a thread's in it
     float (*sums)[4][COLUMNS]; // (4 warps)
     // Barriers: a panel is there, is done with; all groups told their numbers; the others' slices are there.
     uint32_t full, empty, told, sent;
+    // Thread 0 asks for panels: of layers from `layer` to `end`, then of a thin matrix.
+    const char *from;
+    int layer, step, end, left, bytes, asked;
+    const bf16 *thin;
     int taken, waited; // panels; slices
 };
 
@@ -143,15 +146,6 @@ __device__ static inline void rows_written() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Warps that compute take registers from those that only ask.
-__device__ static inline void more_registers() {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 112;");
-}
-
-__device__ static inline void fewer_registers() {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
-}
-
 __device__ static inline void products_begin() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -244,32 +238,43 @@ template <int CTAS> __device__ static block<CTAS> enter(int first_tile) {
     return b;
 }
 
-// The thread that asks: panels of layers from first to end in turn, then a thin matrix for the first block.
-template <int CTAS>
-__device__ static void ask(const mlp &j, const block<CTAS> &b, int first, int end,
-                           const bf16 *thin) {
-    enum {
-        THIN_BYTES = block<CTAS>::WIDTH * THIN * 2,
-        THIN_PANEL = THIN_BYTES < PANEL ? THIN_BYTES : PANEL
-    };
-    int asked = 0, step = first < end ? 1 : -1;
-    auto one = [&](const char *from, int bytes) {
-        int stage = asked % b.STAGES;
-        if (asked >= b.STAGES) barrier_wait(b.empty + stage * 8, (asked / b.STAGES - 1) & 1);
-        bulk_copy(shared_address(b.ring) + stage * PANEL, from, bytes, b.full + stage * 8);
-        asked++;
-    };
-    for (int i = first; i != end; i += step) {
-        const mlp_layer &l = j.layer[i];
-        int panels = (step > 0 ? l.in_pad : b.WIDTH) / PANEL_IN;
-        const char *from =
-            (const char *)(step > 0 ? l.w : l.wt) + ((int64_t)b.e * CTAS + b.rank) * panels * PANEL;
-        for (int p = 0; p < panels; p++)
-            one(from + p * PANEL, PANEL);
+// The next panel, if there is one, into the stage that was released longest ago.
+template <int CTAS> __device__ static void ask(const mlp &j, block<CTAS> &b) {
+    enum { THIN_BYTES = block<CTAS>::WIDTH * THIN * 2 };
+    if (b.left == 0) {
+        if (b.layer != b.end) {
+            const mlp_layer &l = j.layer[b.layer];
+            b.left = (b.step > 0 ? l.in_pad : b.WIDTH) / PANEL_IN;
+            b.from = (const char *)(b.step > 0 ? l.w : l.wt) +
+                     ((int64_t)b.e * CTAS + b.rank) * b.left * PANEL;
+            b.bytes = PANEL;
+            b.layer += b.step;
+        } else if (b.thin) {
+            b.bytes = THIN_BYTES < PANEL ? THIN_BYTES : PANEL;
+            b.left = THIN_BYTES / b.bytes;
+            b.from = (const char *)b.thin + (int64_t)b.e * THIN_BYTES;
+            b.thin = NULL;
+        } else
+            return;
     }
-    if (thin && !b.rank)
-        for (int at = 0; at < THIN_BYTES; at += THIN_PANEL)
-            one((const char *)thin + (int64_t)b.e * THIN_BYTES + at, THIN_PANEL);
+    int stage = b.asked % b.STAGES;
+    if (b.asked >= b.STAGES) barrier_wait(b.empty + stage * 8, (b.asked / b.STAGES - 1) & 1);
+    bulk_copy(shared_address(b.ring) + stage * PANEL, b.from, b.bytes, b.full + stage * 8);
+    b.from += PANEL;
+    b.left--;
+    b.asked++;
+}
+
+template <int CTAS>
+__device__ static void start_asking(const mlp &j, block<CTAS> &b, int first, int end,
+                                    const bf16 *thin) {
+    b.layer = first;
+    b.end = end;
+    b.step = first < end ? 1 : -1;
+    b.left = b.asked = 0;
+    b.thin = b.rank ? NULL : thin;
+    for (int i = 0; i < b.STAGES && threadIdx.x == 0; i++)
+        ask(j, b);
 }
 
 template <int CTAS> __device__ static inline uint32_t await_panel(block<CTAS> &b) {
@@ -279,13 +284,17 @@ template <int CTAS> __device__ static inline uint32_t await_panel(block<CTAS> &b
     return shared_address(b.ring) + stage * PANEL;
 }
 
-template <int CTAS> __device__ static inline void release(const block<CTAS> &b, int panel) {
+// A panel has been read by the warp; thread 0 asks for what takes its place.
+template <int CTAS> __device__ static inline void release(const mlp &j, block<CTAS> &b, int panel) {
     if (b.lane == 0) barrier_arrive(b.empty + panel % b.STAGES * 8);
+    if (threadIdx.x == 0) ask(j, b);
+    __syncwarp();
 }
 
 // acc = the rows times the group's columns of the next matrix; `meanwhile` runs beside it.
 template <int CTAS, typename F>
-__device__ static void product(block<CTAS> &b, float acc[32], int panels, F meanwhile) {
+__device__ static void product(const mlp &j, block<CTAS> &b, float acc[32], int panels,
+                               F meanwhile) {
     uint32_t rows = shared_address(b.rows);
     for (int p = 0; p < panels; p++) {
         uint32_t panel = await_panel(b) + b.group * (PANEL / GROUPS);
@@ -300,10 +309,10 @@ __device__ static void product(block<CTAS> &b, float acc[32], int panels, F mean
             continue;
         }
         products_wait<1>(); // the panel before this one has been read
-        release(b, b.taken - 2);
+        release(j, b, b.taken - 2);
     }
     products_wait<0>();
-    release(b, b.taken - 1);
+    release(j, b, b.taken - 1);
 }
 
 // The same with a matrix of at most 32 columns, for the first group of the first block.
@@ -526,7 +535,7 @@ template <int CTAS> __device__ static void work_forward(const mlp &j, block<CTAS
     };
     for (int i = 0; i < j.layers; i++) {
         const mlp_layer &l = j.layer[i];
-        product(b, acc, l.in_pad / PANEL_IN, [&] { store(i - 1); });
+        product(j, b, acc, l.in_pad / PANEL_IN, [&] { store(i - 1); });
         activate(l, b, acc, z);
         await_numbers(b);
         normalise(j, l, b, acc, keep);
@@ -548,13 +557,8 @@ template <int CTAS> __device__ static void run_forward(const mlp &j) {
     if (j.used && (int)blockIdx.x / CTAS * ROWS >= *j.used) return;
     block<CTAS> b = enter<CTAS>(0);
     cluster_sync(); // everybody's barriers are there
-    if (threadIdx.x < THREADS) {
-        more_registers();
-        work_forward(j, b);
-    } else {
-        fewer_registers();
-        if (threadIdx.x == THREADS) ask(j, b, 0, j.layers, j.head_panel);
-    }
+    start_asking(j, b, 0, j.layers, j.head_panel);
+    work_forward(j, b);
     __syncwarp();
     cluster_sync(); // nobody leaves while others may send
 }
@@ -637,10 +641,8 @@ __device__ static void sums_of_layer(const mlp_layer &l, const block<CTAS> &b, f
             v[k / 2 * 2 + 1] += g[1] * n1;
             v[4 + k / 2 * 2] += g[0];
             v[4 + k / 2 * 2 + 1] += g[1];
-            if (head) {
-                v_head[k / 2 * 2] += r.dy[k % 2] * (n0 * scale.x + shift.x);
-                v_head[k / 2 * 2 + 1] += r.dy[k % 2] * (n1 * scale.y + shift.y);
-            }
+            v_head[k / 2 * 2] += r.dy[k % 2] * (n0 * scale.x + shift.x);
+            v_head[k / 2 * 2 + 1] += r.dy[k % 2] * (n1 * scale.y + shift.y);
             g[0] *= scale.x;
             g[1] *= scale.y;
             q1[k % 2] += g[0] + g[1];
@@ -744,19 +746,14 @@ template <int CTAS> __device__ static void work_backward(const mlp &j, block<CTA
         await_numbers(b);
         through_layer(b, acc, z, r);
         share_slice(b);
-        await_slices(b);
-        auto store = [&] {
-            if (!l.dz) return; // weights are not trained
+        if (l.dz) { // weights are trained
             store_sums(b, l.parts + part * 3 * b.WIDTH, head ? head_parts : NULL);
             store_slice(b, l.dz + b.e * (int64_t)(j.hi - j.lo) * b.WIDTH, j.lo, j.hi);
-        };
-        if (!i) {
-            store();
-            break;
         }
+        await_slices(b);
+        if (!i) break;
         load_kept(j, j.layer[i - 1], b, z); // while the product runs
-        product(b, acc, b.WIDTH / PANEL_IN, store);
-        workers_sync(); // sums were read
+        product(j, b, acc, b.WIDTH / PANEL_IN, [] {});
     }
     if (!j.dx || b.rank || b.group) return;
     float thin[16];
@@ -770,27 +767,22 @@ template <int CTAS> __device__ static void work_backward(const mlp &j, block<CTA
 template <int CTAS> __device__ static void run_backward(const mlp &j) {
     block<CTAS> b = enter<CTAS>(j.lo / ROWS);
     cluster_sync();
-    if (threadIdx.x < THREADS) {
-        more_registers();
-        work_backward(j, b);
-    } else {
-        fewer_registers();
-        if (threadIdx.x == THREADS) ask(j, b, j.layers - 1, 0, j.dx_panel);
-    }
+    start_asking(j, b, j.layers - 1, 0, j.dx_panel);
+    work_backward(j, b);
     __syncwarp();
     cluster_sync();
 }
 #endif // HOPPER
 
 template <int CTAS>
-__global__ static void __launch_bounds__(ALL_THREADS, 1) forward(const __grid_constant__ mlp j) {
+__global__ static void __launch_bounds__(THREADS, 1) forward(const __grid_constant__ mlp j) {
 #ifdef HOPPER
     run_forward<CTAS>(j);
 #endif
 }
 
 template <int CTAS>
-__global__ static void __launch_bounds__(ALL_THREADS, 1) backward(const __grid_constant__ mlp j) {
+__global__ static void __launch_bounds__(THREADS, 1) backward(const __grid_constant__ mlp j) {
 #ifdef HOPPER
     run_backward<CTAS>(j);
 #endif
@@ -961,8 +953,8 @@ static dc_status launch(dc_cuda *cuda, const mlp *j, K kernel, dim3 grid, int th
 }
 
 template <int CTAS> static dc_status start(dc_cuda *cuda, const mlp *j, bool back, int tiles) {
-    return launch(cuda, j, back ? backward<CTAS> : forward<CTAS>, dim3(tiles * CTAS, j->e),
-                  ALL_THREADS, shared_bytes<CTAS>(), CTAS, 1);
+    return launch(cuda, j, back ? backward<CTAS> : forward<CTAS>, dim3(tiles * CTAS, j->e), THREADS,
+                  shared_bytes<CTAS>(), CTAS, 1);
 }
 
 static dc_status start_any(dc_cuda *cuda, const mlp *j, bool back, int tiles) {

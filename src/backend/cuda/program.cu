@@ -75,15 +75,18 @@ struct dc_program {
     std::vector<column_sum> sums;
     std::vector<shadow> shadows;
     update_job job;
-    cudaEvent_t begin;
+    cudaEvent_t begin, beside;
+    std::vector<int *> used; // by input: rows that are wanted
 };
 
 static const dc_node *node(const dc_program *p, dc_ref r) {
     return &p->g->nodes[r];
 }
 
-static bool is_head(const dc_node *n) {
-    return n->op == DC_OP_linear && n->cols <= HEAD_MAX;
+// A last layer of few outputs.
+static bool is_head(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    return n->op == DC_OP_linear && n->cols <= HEAD_MAX && p->norm_of[r] < 0;
 }
 
 // A first layer whose inputs are few: sums over rows, not a product that would be mostly padding.
@@ -140,7 +143,7 @@ static void decide(dc_program *p) {
         if (p->spec.precision != DC_BF16) continue;
         // What a layer reads is bf16, and so is what lies between a product and its LayerNorm.
         if (source) p->half[r] = layers_only;
-        if (n->op == DC_OP_linear && !is_head(n))
+        if (n->op == DC_OP_linear && !is_head(p, r))
             p->half[r] = p->norm_of[r] >= 0 && p->half[node(p, n->in[0])->base];
         if (n->op == DC_OP_gelu_layernorm) p->half[r] = layers_only && p->half[n->in[0]];
     }
@@ -191,7 +194,7 @@ static void find_nets(dc_program *p) {
     p->net_of.assign((size_t)p->g->count, -1);
     for (dc_ref r = 0; p->spec.precision == DC_BF16 && r < p->g->count; r++) {
         net n;
-        if (!is_head(node(p, r)) || p->norm_of[r] >= 0 || !trace_net(p, r, &n)) continue;
+        if (!is_head(p, r) || !trace_net(p, r, &n)) continue;
         n.back = trained(node(p, r));
         n.weights = n.back && wants(p, node(p, r), 1);
         if (n.back && shares_gradients(p, &n)) continue;
@@ -215,6 +218,11 @@ static dc_status take(dc_program *p, size_t bytes, void **out) {
                         "lower batch or hidden, or use --precision bf16", out);
 }
 
+static dc_status upload(dc_program *p, const void *host, size_t bytes, void **device) {
+    DC_TRY(take(p, bytes, device));
+    return dc_cuda_put(p->cuda, *device, host, bytes);
+}
+
 static dc_status take_tensor(dc_program *p, tensor *t, int e, int rows, int cols, bool pad,
                              bool half) {
     int unit = half ? PANEL_IN : 8, ld = pad ? (cols + unit - 1) / unit * unit : cols;
@@ -225,7 +233,7 @@ static dc_status take_tensor(dc_program *p, tensor *t, int e, int rows, int cols
 // Numbers in one part of a linear node: dW where it is summed in parts, then db unless LayerNorm has it.
 static int part_weights(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r), *x = node(p, n->in[0]);
-    return is_head(n) || is_thin(p, r) ? x->cols * n->cols : 0;
+    return is_head(p, r) || is_thin(p, r) ? x->cols * n->cols : 0;
 }
 
 static int part_length(const dc_program *p, dc_ref r) {
@@ -273,7 +281,8 @@ static dc_status take_slabs(dc_program *p) {
 static dc_status take_shadows(dc_program *p) {
     for (dc_ref r = 0; p->spec.precision == DC_BF16 && r < p->g->count; r++) {
         const dc_node *n = node(p, r);
-        if (n->op != DC_OP_linear || is_head(n) || !p->half[n->in[0]] || inside_net(p, r)) continue;
+        if (n->op != DC_OP_linear || is_head(p, r) || !p->half[n->in[0]] || inside_net(p, r))
+            continue;
         const dc_node *w = node(p, n->in[1]);
         tensor *copy = &p->copy[n->in[1]];
         if (copy->p) continue;
@@ -391,6 +400,9 @@ static dc_status take_net(dc_program *p, net *n) {
     mlp *j = &n->job;
     *j = mlp{head->e, (int)n->linear.size(), first->cols, x->cols, head->cols};
     j->x = value_of(p, n->x);
+    int **used = &p->used[(size_t)n->x];
+    if (x->op == DC_OP_INPUT && !*used) DC_TRY(upload(p, &x->rows, sizeof x->rows, (void **)used));
+    j->used = *used;
     j->head_w = vector_of(p, head->in[1]);
     j->head_b = vector_of(p, head->in[2]);
     j->y = (float *)value_of(p, n->head).p;
@@ -441,17 +453,21 @@ static tensor weights(const dc_program *p, dc_ref w, bool half) {
 static dc_status linear_fwd(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     tensor x = value_of(p, n->in[0]), y = value_of(p, r);
-    if (is_head(n)) return dc_head_fwd(p->cuda, x, value_of(p, n->in[1]), value_of(p, n->in[2]), y);
+    if (is_head(p, r))
+        return dc_head_fwd(p->cuda, x, value_of(p, n->in[1]), value_of(p, n->in[2]), y);
     DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, false, weights(p, n->in[1], x.half), false,
                         y, false));
     return p->norm_of[r] >= 0 ? DC_OK : dc_bias_fwd(p->cuda, y, value_of(p, n->in[2]));
 }
 
 // A shared input receives from every member, in order.
-static dc_status linear_dx(dc_program *p, const dc_node *n, tensor dy) {
+static dc_status linear_dx(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    tensor dy = grad_of(p, r);
     tensor dx = input_grad(p, n, 0), w = weights(p, n->in[1], dy.half);
     bool add = adds(p, n, 0);
-    if (is_head(n) && dx.e == dy.e) return dc_head_dx(p->cuda, dy, value_of(p, n->in[1]), dx, add);
+    if (is_head(p, r) && dx.e == dy.e)
+        return dc_head_dx(p->cuda, dy, value_of(p, n->in[1]), dx, add);
     if (dx.e == dy.e) return dc_gemm_cuda(p->cuda, p->spec.precision, dy, false, w, true, dx, add);
     for (int e = 0; e < dy.e; e++)
         DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, member(dy, e), false, member(w, e), true,
@@ -462,7 +478,7 @@ static dc_status linear_dx(dc_program *p, const dc_node *n, tensor dy) {
 static dc_status linear_dw(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     tensor dy = grad_of(p, r), x = input_value(p, n, 0);
-    if (is_head(n)) return dc_head_dw(p->cuda, x, dy, p->parts[r].p);
+    if (is_head(p, r)) return dc_head_dw(p->cuda, x, dy, p->parts[r].p);
     if (is_thin(p, r)) return dc_thin_dw(p->cuda, x, dy, p->parts[r].p);
     DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, true, dy, false, grad_of(p, n->in[1]),
                         adds(p, n, 1)));
@@ -508,7 +524,7 @@ static dc_status forward(dc_program *p, dc_ref r) {
 
 static dc_status backward(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
-    if (n->op == DC_OP_linear) return linear_dx(p, n, grad_of(p, r));
+    if (n->op == DC_OP_linear) return linear_dx(p, r);
     for (const net &user : p->nets)
         if (n->op == DC_OP_splice && user.x == r && user.job.dx)
             return dc_splice_sum(p->cuda, &user.job, input_grad(p, n, 1), adds(p, n, 1));
@@ -1023,11 +1039,6 @@ static void choose_lanes(dc_program *p) {
 
 // ---- building ----
 
-static dc_status upload(dc_program *p, const void *host, size_t bytes, void **device) {
-    DC_TRY(take(p, bytes, device));
-    return dc_cuda_put(p->cuda, *device, host, bytes);
-}
-
 // What the update walks over: matrices with panels in strips of 16 rows, the rest in flat spans.
 static void list_pieces(dc_program *p, std::vector<piece> *out) {
     std::sort(p->matrices.begin(), p->matrices.end(),
@@ -1120,6 +1131,7 @@ static dc_status build(dc_program *p) {
     p->half.resize(count);
     p->pad.resize(count);
     p->norm_of.assign(count, -1);
+    p->used.resize(count);
     p->view.graph = p->g;
     decide(p);
     find_nets(p);
@@ -1134,6 +1146,7 @@ static dc_status build(dc_program *p) {
     flush_all(p);
     choose_lanes(p);
     CU(cudaEventCreateWithFlags(&p->begin, cudaEventDisableTiming));
+    CU(cudaEventCreateWithFlags(&p->beside, cudaEventDisableTiming));
     for (unit &u : p->units)
         if (u.awaited) CU(cudaEventCreateWithFlags(&u.done, cudaEventDisableTiming));
     return upload_lists(p);
@@ -1158,6 +1171,7 @@ extern "C" dc_status dc_program_new(dc_program **out, dc_cuda *cuda, const dc_pr
 extern "C" void dc_program_free(dc_program *p) {
     if (!p) return;
     if (p->begin) cudaEventDestroy(p->begin);
+    if (p->beside) cudaEventDestroy(p->beside);
     for (unit &u : p->units)
         if (u.done) cudaEventDestroy(u.done);
     delete p;
@@ -1174,6 +1188,10 @@ extern "C" dc_cuda_state *dc_program_state(const dc_program *p) {
 extern "C" dc_cuda_input dc_program_input(const dc_program *p, dc_ref r) {
     const tensor *t = &p->value[r];
     return dc_cuda_input{t->p, t->ld, t->half};
+}
+
+extern "C" int *dc_program_used(const dc_program *p, dc_ref r) {
+    return p->used[(size_t)r];
 }
 
 extern "C" dc_status dc_program_value(dc_program *p, dc_ref r, float *out) {
@@ -1258,6 +1276,22 @@ extern "C" dc_status dc_program_gradients(dc_program *p) {
     return dc_column_sums(p->cuda, &p->job);
 }
 
-extern "C" dc_status dc_program_update(dc_program *p) {
-    return dc_update_run(p->cuda, &p->job);
+// Lane 1 has nothing to do then.
+static dc_status start_beside(dc_program *p, dc_enqueue_fn *beside, void *ctx) {
+    cudaStream_t lane = p->cuda->lanes[1];
+    CU(cudaEventRecord(p->begin, p->cuda->lanes[0]));
+    CU(cudaStreamWaitEvent(lane, p->begin));
+    p->cuda->stream = lane;
+    dc_status status = beside(ctx);
+    p->cuda->stream = p->cuda->lanes[0];
+    DC_TRY(status);
+    CU(cudaEventRecord(p->beside, lane));
+    return DC_OK;
+}
+
+extern "C" dc_status dc_program_update(dc_program *p, dc_enqueue_fn *beside, void *ctx) {
+    if (beside) DC_TRY(start_beside(p, beside, ctx));
+    DC_TRY(dc_update_run(p->cuda, &p->job));
+    if (beside) CU(cudaStreamWaitEvent(p->cuda->lanes[0], p->beside)); // it reads the counter too
+    return dc_tick_run(p->cuda, &p->job);
 }

@@ -345,6 +345,10 @@ dc_status dc_update_run(dc_cuda *cuda, const update_job *j) {
     norm<<<NORM_BLOCKS, 256, 0, cuda->stream>>>(*j);
     DC_TRY(start_update<true>(cuda, j));
     DC_TRY(copy_shadows(cuda, j));
+    return dc_cuda_check(cudaGetLastError(), "update(");
+}
+
+dc_status dc_tick_run(dc_cuda *cuda, const update_job *j) {
     tick<<<1, NORM_BLOCKS, 0, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
 }
