@@ -16,8 +16,8 @@
 #include <stdlib.h>
 
 static const char usage[] =
-    "usage: dcrl bench train [--work lock|standard|long] [--seconds T] [--threads T] [--set "
-    "key=value]... [--json]\n"
+    "usage: dcrl bench train [--work lock|standard|long] [--seconds T] [--threads T] [--out RUN] "
+    "[--set key=value]... [--json]\n"
     "\n"
     "Trains the named work and tells steps a second, the share of each op, and the rate of its "
     "matrix products\n"
@@ -27,7 +27,12 @@ static const char usage[] =
     "  standard  antmaze-large's sizes: 3x512, batch 1024, n 25, oracle critic, ddpgbc policy\n"
     "  long      humanoidmaze-giant's: 4x1024, batch 1024, n 100, oracle critic, flow policy\n"
     "\n"
-    "The last two train on a million random rows, so that nothing must be fetched.\n"
+    "The last two train on a million random rows, so that nothing must be fetched. With --runs N, "
+    "N seeds train\n"
+    "together, as dcrl train --seed 0-... does, and the rate is the sum of theirs. With --out, "
+    "logs "
+    "are kept as\n"
+    "dcrl train keeps them, and the time of a checkpoint is told apart from the rate.\n"
     "\n"
     "example: dcrl bench train --work standard --seconds 10 --threads 2 --json\n";
 
@@ -45,8 +50,9 @@ enum { RANDOM_ROWS = 1000000 };
 
 typedef struct flags {
     int work, device, precision;
-    int64_t threads;
+    int64_t threads, runs;
     double seconds;
+    char out[DC_TEXT_MAX];
 } flags;
 
 static const dc_option table[] = {
@@ -55,18 +61,29 @@ static const dc_option table[] = {
     {"precision", DC_CHOICE, offsetof(flags, precision), "auto", 0, 0, "auto|fp32|tf32|bf16",
      "of matrix products; auto: fp32 on the CPU, tf32 on a GPU"},
     {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
+    {"runs", DC_INT, offsetof(flags, runs), "1", 1, DC_RUNS_MAX, NULL, "seeds to train together"},
     {"seconds", DC_REAL, offsetof(flags, seconds), "5", 0.1, 600, NULL, "how long to measure"},
+    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL,
+     "folder of a run to write, with logs and a checkpoint; empty: nothing is written"},
     {0},
 };
 
 typedef struct watch {
     atomic_int stop;
-    double seconds;
+    double seconds; // to go on
+    double passed;  // when it was last looked at, and at which step
+    int64_t step;
 } watch;
+
+typedef struct result {
+    double steps, seconds; // trained, without the checkpoint at the end
+    double save_seconds;   // of a checkpoint; 0 without --out
+} result;
 
 static void progress(void *ctx, const dc_run *run, double seconds) {
     watch *w = ctx;
-    (void)run;
+    w->passed = seconds;
+    w->step = run->step;
     if (seconds >= w->seconds) w->stop = 1;
 }
 
@@ -202,20 +219,30 @@ static dc_status make_data(dc_run *run, const work *w, dc_dataset *data) {
     return w->env ? dc_setup_data(run, data) : random_data(w, data);
 }
 
-// On a GPU the step is one recorded graph; a profiler sees its parts, this program does not.
-static void tell_gpu(const dc_run *run, const flags *f, bool json, double seconds) {
+// Of several runs, and on a GPU: there the step is one recorded graph; a profiler sees its parts, this
+// program does not.
+static void tell_rate(const dc_run *runs, const flags *f, bool json, const result *r) {
     static const char *const names[] = {"tf32", "fp32", "tf32", "bf16"}; // of the option's choices
-    double rate = (double)(run->step - run->first_step) / seconds;
-    printf(json
-               ? "{\"bench\": \"train\", \"work\": \"%s\", \"device\": \"cuda\", \"name\": \"%s\", "
-                 "\"precision\": \"%s\", \"steps_per_second\": %.1f}\n"
-               : "%s on %s, %s: %.1f steps/s\n",
-           works[f->work].name, dc_gpu_name(run->gpu), names[f->precision], rate);
+    const dc_gpu *gpu = runs->gpu;
+    const char *device = gpu ? "cuda" : "cpu", *name = gpu ? dc_gpu_name(gpu) : "cpu",
+               *feed = gpu && dc_gpu_fed(gpu) ? "host" : "device",
+               *precision = gpu ? names[runs->options.precision] : "fp32";
+    double rate = r->steps / r->seconds;
+    if (json)
+        printf("{\"bench\": \"train\", \"work\": \"%s\", \"device\": \"%s\", \"name\": \"%s\", "
+               "\"precision\": \"%s\", \"feed\": \"%s\", \"runs\": %d, \"steps_per_second\": %.1f, "
+               "\"save_seconds\": %.4f}\n",
+               works[f->work].name, device, name, precision, feed, (int)f->runs, rate,
+               r->save_seconds);
+    else
+        printf("%s on %s, %s, rows from the %s, %d run%s: %.1f steps/s, %.3f s a checkpoint\n",
+               works[f->work].name, name, precision, feed, (int)f->runs, f->runs > 1 ? "s" : "",
+               rate, r->save_seconds);
 }
 
-static void tell(const dc_run *run, const flags *f, bool json, double seconds, const double *times,
+static void tell(const dc_run *run, const flags *f, bool json, const result *r, const double *times,
                  products *p) {
-    double done = (double)(run->step - run->first_step), rate = done / seconds,
+    double done = r->steps, seconds = r->seconds, rate = done / seconds,
            alone = measure_products(p, run->pool);
     double linear = (times[DC_OP_linear] + times[DC_OPS + DC_OP_linear]) / done;
     double reached = p->flops / linear * 1e-9;
@@ -224,9 +251,9 @@ static void tell(const dc_run *run, const flags *f, bool json, double seconds, c
                "\"fp32\", \"threads\": %d, "
                "\"steps_per_second\": %.2f, \"gflop_per_step\": %.3f, \"linear_gflops\": %.1f, "
                "\"openblas_gflops\": %.1f, "
-               "\"linear_share\": %.3f}\n",
+               "\"linear_share\": %.3f, \"save_seconds\": %.4f}\n",
                works[f->work].name, dc_pool_threads(run->pool), rate, p->flops * 1e-9, reached,
-               alone, linear * rate);
+               alone, linear * rate, r->save_seconds);
         return;
     }
     printf("%s on cpu, %d threads: %.1f steps/s over %.1f s\n\n", works[f->work].name,
@@ -245,28 +272,62 @@ static void tell(const dc_run *run, const flags *f, bool json, double seconds, c
            reached, alone, 100 * reached / alone);
 }
 
-static dc_status measure(dc_run *run, const flags *f, bool json) {
+// Write the checkpoints of this step once more.
+static dc_status time_save(dc_run *runs, const flags *f, result *r) {
+    if (!runs->folder) return DC_OK;
+    double start = dc_now();
+    for (int64_t i = 0; i < f->runs; i++) {
+        runs[i].saved_step = -1;
+        DC_TRY(dc_run_save(&runs[i]));
+    }
+    r->save_seconds = (dc_now() - start) / (double)f->runs;
+    return DC_OK;
+}
+
+static dc_status measure(dc_run *runs, const flags *f, bool json) {
     double times[2 * DC_OPS] = {0};
     watch w = {.seconds = 0.5};
-    run->stop = &w.stop;
-    run->progress = progress;
-    run->progress_ctx = &w;
-    if (dc_run_train(run) != DC_INTERRUPTED) return DC_BAD_INPUT; // warm-up
+    for (int64_t i = 0; i < f->runs; i++) {
+        runs[i].stop = &w.stop;
+        runs[i].progress = progress;
+        runs[i].progress_ctx = &w;
+    }
+    if (dc_population_train(runs, (int)f->runs) != DC_INTERRUPTED) return DC_BAD_INPUT; // warm-up
     w = (watch){.seconds = f->seconds};
-    run->agent.exec.times = times;
-    double start = dc_now();
-    dc_status status = dc_run_train(run);
-    double seconds = dc_now() - start;
+    runs->agent.exec.times = times;
+    dc_status status = dc_population_train(runs, (int)f->runs);
     if (status != DC_INTERRUPTED) return status;
-    if (run->gpu) {
-        tell_gpu(run, f, json, seconds);
+    // Until the stop was asked for: the checkpoints that it wrote are not counted.
+    result r = {.seconds = w.passed,
+                .steps = (double)(w.step - runs->first_step) * (double)f->runs};
+    DC_TRY(time_save(runs, f, &r));
+    if (runs->gpu || f->runs > 1) {
+        tell_rate(runs, f, json, &r);
         return DC_OK;
     }
     products p = {0};
-    collect(&run->agent.exec, &p);
-    tell(run, f, json, seconds, times, &p);
+    collect(&runs->agent.exec, &p);
+    tell(runs, f, json, &r, times, &p);
     free(p.list);
     return DC_OK;
+}
+
+// All on one data set.
+static dc_status start(dc_run *runs, const flags *f, const cli_args *args, dc_dataset *data) {
+    const dc_dataset *shared[DC_RUNS_MAX];
+    const char *folders[DC_RUNS_MAX] = {*f->out ? f->out : NULL};
+    static char members[DC_RUNS_MAX][DC_PATH_MAX];
+    for (int64_t i = 0; i < f->runs; i++) {
+        DC_TRY(configure(&runs[i], f));
+        DC_TRY(cli_run_sets(&runs[i], args));
+        runs[i].options.seed += i;
+        shared[i] = data;
+        if (!*f->out || f->runs == 1) continue;
+        DC_TRY(dc_folder_member(members[i], f->out, runs[i].options.seed));
+        folders[i] = members[i];
+    }
+    DC_TRY(make_data(runs, &works[f->work], data));
+    return dc_population_start(runs, (int)f->runs, shared, folders);
 }
 
 dc_status bench_train(int argc, char **argv) {
@@ -274,14 +335,15 @@ dc_status bench_train(int argc, char **argv) {
     cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_JSON | CLI_SET};
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
-    dc_run run = DC_RUN_NONE;
+    dc_run *runs = calloc((size_t)f.runs, sizeof *runs);
+    if (!runs) return dc_fail(DC_NO_MEMORY, NULL, "no memory for %d runs", (int)f.runs);
+    for (int64_t i = 0; i < f.runs; i++)
+        runs[i] = DC_RUN_NONE;
     dc_dataset data = {0};
-    dc_status status = configure(&run, &f);
-    if (status == DC_OK) status = cli_run_sets(&run, &args);
-    if (status == DC_OK) status = make_data(&run, &works[f.work], &data);
-    if (status == DC_OK) status = dc_run_start(&run, &data, NULL);
-    if (status == DC_OK) status = measure(&run, &f, args.json);
-    dc_run_fini(&run);
+    dc_status status = start(runs, &f, &args, &data);
+    if (status == DC_OK) status = measure(runs, &f, args.json);
+    dc_population_fini(runs, (int)f.runs);
     dc_dataset_fini(&data);
+    free(runs);
     return status;
 }

@@ -13,19 +13,21 @@
 
 static const char usage[] =
     "usage: dcrl eval RUN [--step N] [--episodes N] [--seed S] [--samples N] [--flow-steps N] "
-    "[--threads T] [--json]\n"
+    "[--device cpu|cuda] [--threads T] [--json]\n"
     "\n"
     "Plays every task of the run's environment with the policy of a checkpoint, all episodes side "
     "by side, and\n"
     "adds a row to RUN/eval.csv. The same seed gives the same result for any number of threads.\n"
     "A policy of kind rejection acts as the run's config says; with --samples or --flow-steps it "
     "tries\n"
-    "another way, and no row is added.\n"
+    "another way, and no row is added. With --device cuda the policy runs on a GPU and the cores "
+    "simulate.\n"
     "\n"
     "example: dcrl eval runs/pointmaze --episodes 15\n";
 
 typedef struct flags {
     int64_t step, episodes, seed, samples, flow_steps, threads;
+    int device, precision;
 } flags;
 
 static const dc_option table[] = {
@@ -37,6 +39,10 @@ static const dc_option table[] = {
      "policy=rejection: candidates; 0: as the run was configured"},
     {"flow_steps", DC_INT, offsetof(flags, flow_steps), "0", 0, 1000, NULL,
      "policy=rejection: Euler steps; 0: as the run was configured"},
+    {"device", DC_CHOICE, offsetof(flags, device), "cpu", 0, 0, "cpu|cuda",
+     "where the policy runs"},
+    {"precision", DC_CHOICE, offsetof(flags, precision), "fp32", 0, 0, "fp32|tf32",
+     "of a GPU's matrix products"},
     {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
     {0},
 };
@@ -70,6 +76,11 @@ static dc_status play(const cli_pick *pick, const flags *f, dc_eval_score *score
     if (tries_other(f) && options.kind != DC_POLICY_REJECTION)
         return dc_fail(DC_USAGE, "leave them out",
                        "--samples and --flow-steps are for runs with policy=rejection");
+    if (!f->device && f->precision)
+        return dc_fail(DC_USAGE, "use --device cuda, or --precision fp32",
+                       "the CPU multiplies in fp32 only");
+    options.cuda = f->device;
+    options.precision = f->precision;
     if (f->samples) options.samples = (int)f->samples;
     if (f->flow_steps) options.flow_steps = (int)f->flow_steps;
     dc_pool *pool = NULL;

@@ -53,27 +53,6 @@ static const dc_option table[] = {
     {0},
 };
 
-// Numbers of a list "0,1,5" or a range "0-7".
-static dc_status parse_seeds(const char *text, int64_t *seeds, int *count) {
-    const char *hint = "write --seed 0, --seed 0,1,2 or --seed 0-2";
-    *count = 0;
-    for (const char *c = text;;) {
-        char *end;
-        if (*c < '0' || *c > '9')
-            return dc_fail(DC_USAGE, hint, "seeds are whole numbers (%s)", text);
-        long long first = strtoll(c, &end, 10), last = first;
-        if (*end == '-' && end[1] >= '0' && end[1] <= '9') last = strtoll(end + 1, &end, 10);
-        if (first > 9000000000000000 || last < first || last - first >= LOCK_SEEDS_MAX ||
-            *count + (int)(last - first) >= LOCK_SEEDS_MAX)
-            return dc_fail(DC_USAGE, hint, "impossible or too many seeds (%s)", text);
-        for (long long s = first; s <= last; s++)
-            seeds[(*count)++] = s;
-        if (!*end) return DC_OK;
-        if (*end != ',') return dc_fail(DC_USAGE, hint, "seeds are whole numbers (%s)", text);
-        c = end + 1;
-    }
-}
-
 // The same run twice would be two processes in one folder, or a result counted twice.
 static dc_status refuse_twins(const lock_sweep *sweep) {
     for (int a = 0; a < sweep->count; a++)
@@ -95,7 +74,7 @@ static dc_status refuse_twins(const lock_sweep *sweep) {
 static dc_status make_jobs(const lock_flags *f, const cli_args *args, lock_sweep *sweep) {
     int64_t seeds[LOCK_SEEDS_MAX];
     int seed_count;
-    DC_TRY(parse_seeds(f->seed, seeds, &seed_count));
+    DC_TRY(cli_seeds(f->seed, seeds, LOCK_SEEDS_MAX, &seed_count));
     char agents[DC_TEXT_MAX], *rest = agents;
     snprintf(agents, sizeof agents, "%s", f->agent);
     int agent_count = 1;

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct row {
     const char *name;
@@ -53,6 +54,7 @@ static dc_status dispatch(int argc, char **argv) {
 
 static void show_log(void *ctx, dc_level level, const char *line) {
     (void)ctx;
+    if (isatty(2) == 1) fprintf(stderr, "\r\033[K"); // over a progress line
     fprintf(stderr, "dcrl: %s%s\n", level == DC_WARN ? "warning: " : "", line);
 }
 

@@ -41,6 +41,26 @@ dc_status cli_run_sets(dc_run *run, const cli_args *args) {
     return DC_OK;
 }
 
+dc_status cli_seeds(const char *text, int64_t *seeds, int max, int *count) {
+    const char *hint = "write --seed 0, --seed 0,1,2 or --seed 0-2";
+    *count = 0;
+    for (const char *c = text;;) {
+        char *end;
+        if (*c < '0' || *c > '9')
+            return dc_fail(DC_USAGE, hint, "seeds are whole numbers (%s)", text);
+        long long first = strtoll(c, &end, 10), last = first;
+        if (*end == '-' && end[1] >= '0' && end[1] <= '9') last = strtoll(end + 1, &end, 10);
+        if (first > 9000000000000000 || last < first || last - first >= max ||
+            *count + (int)(last - first) >= max)
+            return dc_fail(DC_USAGE, hint, "impossible or too many seeds (%s)", text);
+        for (long long s = first; s <= last; s++)
+            seeds[(*count)++] = s;
+        if (!*end) return DC_OK;
+        if (*end != ',') return dc_fail(DC_USAGE, hint, "seeds are whole numbers (%s)", text);
+        c = end + 1;
+    }
+}
+
 char *cli_split(char **rest, char mark) {
     char *part = *rest, *at = part ? strchr(part, mark) : NULL;
     if (at) *at++ = 0;

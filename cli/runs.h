@@ -20,6 +20,9 @@ void cli_catch_signals(void);
 // Set --set key=value pairs on a run.
 dc_status cli_run_sets(dc_run *run, const cli_args *args);
 
+// Numbers of a list "0,1,5" or a range "0-7", at most `max`.
+dc_status cli_seeds(const char *text, int64_t *seeds, int max, int *count);
+
 // A checkpoint of a run to play with.
 typedef struct cli_pick {
     const char *folder;

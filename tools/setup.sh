@@ -18,7 +18,7 @@ build | test) ;;
 esac
 
 build_packages="gcc libc6-dev make cmake ninja-build libopenblas-dev libdeflate-dev zlib1g-dev python3 python3-venv"
-test_packages="git g++ pkgconf clang libclang-rt-dev llvm clang-format clang-tidy libcmocka-dev"
+test_packages="git g++ pkgconf clang libclang-rt-dev llvm clang-format clang-tidy libcmocka-dev libosmesa6"
 
 packages=$build_packages
 [ "$mode" = test ] && packages="$packages $test_packages"

@@ -113,8 +113,8 @@ static dc_status take_goals(dc_agent *a) {
                            obs->width);
         apart = apart || o->rep[k] != o->rep[0] + k;
     }
-    a->goals = *obs;
-    if (!apart) return DC_OK;
+    a->goals = o->goals ? *o->goals : *obs;
+    if (!apart || o->goals) return DC_OK;
     int64_t rows = a->data->rows;
     a->goal_values = malloc((size_t)rows * (size_t)o->rep_size * sizeof *a->goal_values);
     if (!a->goal_values)

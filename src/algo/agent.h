@@ -25,6 +25,8 @@ typedef struct dc_agent_options {  // what every method shares
     dc_int_list hidden;
     int64_t steps;  // updates to come in all; a curriculum spreads its stages over them
     double longest; // states of the longest trajectory; 0: as the data has it
+    // Nullable: goals of another agent on the same data, with the same rep, that outlives this one
+    const dc_column *goals;
 } dc_agent_options;
 
 typedef struct dc_algo dc_algo;

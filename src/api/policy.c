@@ -112,8 +112,8 @@ const char *dcrl_policy_env(const dcrl_policy *policy) {
     return policy ? policy->env : "";
 }
 
-static void act_piece(dcrl_policy *p, int count, const float *observations, const float *goals,
-                      float *actions) {
+static dc_status act_piece(dcrl_policy *p, int count, const float *observations, const float *goals,
+                           float *actions) {
     size_t obs = (size_t)p->sizes.obs, goal = (size_t)p->sizes.goal;
     uint64_t moments[PIECE]; // no row is asked twice
     for (size_t r = 0; r < (size_t)count; r++) {
@@ -122,7 +122,7 @@ static void act_piece(dcrl_policy *p, int count, const float *observations, cons
         memcpy(row, observations + r * obs, obs * sizeof *row);
         memcpy(row + obs, goals + r * goal, goal * sizeof *row);
     }
-    dc_actor_act(&p->actor, count, p->rows, moments, actions);
+    return dc_actor_act(&p->actor, count, p->rows, moments, actions);
 }
 
 static dc_status check_finite(const char *what, const float *values, int count, int width) {
@@ -138,8 +138,9 @@ static dc_status act(dcrl_policy *p, int count, const float *observations, const
     DC_TRY(check_finite("goal", goals, count, p->sizes.goal));
     for (int at = 0; at < count; at += PIECE) {
         int n = count - at < PIECE ? count - at : PIECE;
-        act_piece(p, n, observations + (ptrdiff_t)at * p->sizes.obs,
-                  goals + (ptrdiff_t)at * p->sizes.goal, actions + (ptrdiff_t)at * p->sizes.act);
+        DC_TRY(act_piece(p, n, observations + (ptrdiff_t)at * p->sizes.obs,
+                         goals + (ptrdiff_t)at * p->sizes.goal,
+                         actions + (ptrdiff_t)at * p->sizes.act));
     }
     return DC_OK;
 }

@@ -1,5 +1,5 @@
-// env/sim.h in a build without MuJoCo: no world can be made, so nothing else is ever called.
-#include "env/sim.h"
+// env/sim.h and env/view.h in a build without MuJoCo: no world or view can be made, so nothing else is ever called.
+#include "env/view.h"
 
 #include <stddef.h>
 
@@ -100,4 +100,24 @@ dc_outcome dc_env_judge(const dc_env *env) {
 void dc_env_near(dc_env *env, dc_cell cell, double xy[2]) {
     (void)cell, (void)xy;
     DC_CHECK(!env);
+}
+
+dc_status dc_view_new(dc_view **view, const dc_env_spec *spec, const dc_view_options *options) {
+    (void)options;
+    *view = NULL;
+    return dc_world_new(&(dc_world *){NULL}, spec);
+}
+
+void dc_view_free(dc_view *view) {
+    DC_CHECK(!view);
+}
+
+dc_status dc_view_draw(dc_view *view, const dc_states *states, int64_t row, uint8_t *rgb) {
+    (void)view, (void)states, (void)row, (void)rgb;
+    return absent();
+}
+
+double dc_view_rate(const dc_view *view) {
+    DC_CHECK(!view);
+    return 1;
 }

@@ -273,9 +273,9 @@ static dc_status find_path(dc_runs *runs, const char *path) {
 // --- options ---
 
 bool dc_runs_counts(const dc_report_run *run, const char *key) {
-    static const char *const beside[] = {"seed",  "threads",    "log_every",     "save_every",
-                                         "keep",  "eval_every", "eval_episodes", "data",
-                                         "build", "env",        "agent"};
+    static const char *const beside[] = {"seed",       "threads", "feed",       "log_every",
+                                         "save_every", "keep",    "eval_every", "eval_episodes",
+                                         "data",       "build",   "env",        "agent"};
     for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++)
         if (!strcmp(key, beside[i])) return false;
     // An environment that makes its own data makes it anew for each seed.

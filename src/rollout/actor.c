@@ -1,14 +1,15 @@
 // Actor, see actor.h. The networks' shapes are read off the weights, so a checkpoint and the kind of policy
 // are all that is needed.
-#include "rollout/actor.h"
-
+#include "rollout/gpu_actor.h"
 #include "sample/noise.h"
 #include "train/weights.h"
 
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
-enum { AT_ONCE = 1 << 14, ENSEMBLE_MAX = 64 }; // candidates handled together: bounds memory
+// Candidates handled together: bounds memory. A GPU always computes all of them, so fewer waste less when few
+// environments are left, and these keep it busy.
+enum { AT_ONCE = 1 << 14, AT_ONCE_GPU = 1 << 11, ENSEMBLE_MAX = 64 };
 
 // ---- weights ----
 
@@ -82,13 +83,49 @@ static void declare(dc_actor *a, dc_net *net, const char *name, const shape *s) 
     dc_mlp_declare(&net->mlp, &a->params, name, s->e, s->in, &s->hidden, s->out, 1, false);
 }
 
-static dc_status build_net(dc_actor *a, dc_net *net, int rows, dc_pool *pool) {
+static dc_ref keep(dc_graph *g, dc_ref x) {
+    dc_keep(g, x);
+    return x;
+}
+
+static void describe_mean(const dc_actor *a, dc_net *net, int rows) {
+    dc_graph *g = &net->graph;
+    net->rows = net->seen = dc_input(g, "rows", rows, a->in);
+    net->action = keep(g, dc_clip(g, dc_mlp_apply(g, &net->mlp, net->seen, DC_STOPPED), -1, 1));
+}
+
+// A step of Euler's method from t = 0 to 1, of candidates x.
+static void describe_flow(const dc_actor *a, dc_net *net, int rows) {
+    dc_graph *g = &net->graph;
+    double dt = 1.0 / a->flow_steps;
+    net->rows = dc_input(g, "rows", rows, net->mlp.in);
+    net->x = dc_input(g, "x", rows, a->act);
+    net->step = dc_input(g, "step", rows, 1);
+    dc_ref t = dc_affine(g, net->step, dt, 0), timed;
+    timed = dc_splice(g, "timed", net->rows, t, a->in + a->act);
+    net->seen = dc_splice(g, "seen", timed, net->x, a->in);
+    dc_ref v = dc_mlp_apply(g, &net->mlp, net->seen, DC_STOPPED);
+    net->moved = keep(g, dc_add(g, net->x, dc_affine(g, v, dt, 0)));
+    net->next = keep(g, dc_affine(g, net->step, 1, 1));
+}
+
+// The least of the critics on clipped candidates.
+static void describe_judge(const dc_actor *a, dc_net *net, int rows) {
+    dc_graph *g = &net->graph;
+    net->rows = dc_input(g, "rows", rows, net->mlp.in);
+    net->x = dc_input(g, "x", rows, a->act);
+    net->action = keep(g, dc_clip(g, net->x, -1, 1));
+    net->seen = dc_splice(g, "seen", net->rows, net->action, a->in);
+    dc_ref q = dc_mlp_apply(g, &net->mlp, net->seen, DC_STOPPED);
+    net->worth = keep(g, dc_ensemble_min(g, q));
+}
+
+typedef void describe_fn(const dc_actor *actor, dc_net *net, int rows);
+
+static dc_status build_net(const dc_actor *a, dc_net *net, describe_fn *describe, int rows) {
     DC_TRY(dc_graph_init(&net->graph));
-    net->input = dc_input(&net->graph, "rows", rows, net->mlp.in);
-    net->output = dc_mlp_apply(&net->graph, &net->mlp, net->input, DC_STOPPED);
-    dc_keep(&net->graph, net->output);
-    DC_TRY(dc_graph_finish(&net->graph, -1));
-    return dc_exec_init(&net->exec, &net->graph, &a->params.slabs, pool);
+    describe(a, net, rows);
+    return dc_graph_finish(&net->graph, -1);
 }
 
 static void free_net(dc_net *net) {
@@ -96,17 +133,76 @@ static void free_net(dc_net *net) {
     dc_graph_fini(&net->graph);
 }
 
-static dc_real *row_of(dc_net *net, int64_t row) {
-    return dc_value(&net->exec, net->input).p + row * net->mlp.in;
+static bool rejects(const dc_actor *a) {
+    return a->kind == DC_POLICY_REJECTION;
+}
+
+// Rows of candidates a go: equal parts of all, none above what is allowed.
+static int part_of(const dc_actor *a, int most) {
+    int allowed = most / a->samples < 1 ? 1 : most / a->samples;
+    int parts = (a->rows + allowed - 1) / allowed;
+    return (a->rows + parts - 1) / parts;
+}
+
+static dc_status build_nets(dc_actor *a, bool with_judge, bool cuda) {
+    a->at_once = rejects(a) ? part_of(a, cuda ? AT_ONCE_GPU : AT_ONCE) : a->rows;
+    int total = rejects(a) ? a->at_once * a->samples : a->rows;
+    if (rejects(a) || with_judge) DC_TRY(build_net(a, &a->judge, describe_judge, total));
+    return build_net(a, &a->policy, rejects(a) ? describe_flow : describe_mean, total);
+}
+
+// ---- on the CPU ----
+
+static dc_cells cells(const dc_net *net, dc_ref r) {
+    dc_view v = dc_value(&net->exec, r);
+    return (dc_cells){v.p, v.cols};
+}
+
+static dc_status prepare_cpu(dc_actor *a) {
+    DC_TRY(dc_exec_init(&a->policy.exec, &a->policy.graph, &a->params.slabs, a->pool));
+    a->host.rows = cells(&a->policy, a->policy.rows);
+    if (!rejects(a)) a->host.action = cells(&a->policy, a->policy.action);
+    if (rejects(a)) a->host.x = cells(&a->policy, a->policy.x);
+    if (!a->judge.mlp.layers) return DC_OK;
+    DC_TRY(dc_exec_init(&a->judge.exec, &a->judge.graph, &a->params.slabs, a->pool));
+    a->host.judged = cells(&a->judge, a->judge.rows);
+    a->host.worth = cells(&a->judge, a->judge.worth);
+    if (rejects(a)) a->host.action = cells(&a->judge, a->judge.action);
+    return DC_OK;
 }
 
 static void run_net(dc_net *net, int count) {
-    net->exec.used[net->input] = count;
+    net->exec.used[net->seen] = count;
     dc_exec_run(&net->exec, &dc_backend_cpu);
 }
 
-static dc_status build(dc_actor *a, const dc_st_file *file, const char *path, bool with_judge,
-                       dc_pool *pool) {
+static void copy(const dc_net *to, dc_ref x, const dc_net *from, dc_ref y) {
+    dc_view in = dc_value(&to->exec, x), out = dc_value(&from->exec, y);
+    memcpy(in.p, out.p, (size_t)out.rows * (size_t)out.cols * sizeof *out.p);
+}
+
+// From rows (and noise) in the host's cells to actions (and their worth) there.
+static void run_cpu(dc_actor *a, int count) {
+    dc_net *policy = &a->policy, *judge = &a->judge;
+    if (!rejects(a)) {
+        run_net(policy, count);
+        return;
+    }
+    dc_view step = dc_value(&policy->exec, policy->step);
+    memset(step.p, 0, (size_t)step.rows * sizeof *step.p);
+    for (int i = 0; i < a->flow_steps; i++) {
+        run_net(policy, count);
+        copy(policy, policy->x, policy, policy->moved);
+        copy(policy, policy->step, policy, policy->next);
+    }
+    copy(judge, judge->x, policy, policy->x);
+    run_net(judge, count);
+}
+
+// ---- opening ----
+
+static dc_status build(dc_actor *a, const dc_st_file *file, const char *path,
+                       const dc_actor_options *o) {
     shape actor, judge;
     const char *critic;
     DC_TRY(read_shape(file, path, "actor", &actor));
@@ -118,20 +214,10 @@ static dc_status build(dc_actor *a, const dc_st_file *file, const char *path, bo
     a->act = actor.out;
     a->in = judge.in - actor.out;
     declare(a, &a->policy, "actor", &actor);
-    if (a->kind == DC_POLICY_REJECTION || with_judge) declare(a, &a->judge, critic, &judge);
+    if (rejects(a) || o->judge) declare(a, &a->judge, critic, &judge);
     DC_TRY(read_weights(a, file, path));
-    if (a->kind != DC_POLICY_REJECTION) {
-        if (with_judge) DC_TRY(build_net(a, &a->judge, a->rows, pool));
-        return build_net(a, &a->policy, a->rows, pool);
-    }
-    int most = AT_ONCE / a->samples;
-    a->at_once = most < 1 ? 1 : most < a->rows ? most : a->rows;
-    int total = a->at_once * a->samples;
-    a->candidates = malloc((size_t)total * (size_t)a->act * sizeof *a->candidates);
-    if (!a->candidates)
-        return dc_fail(DC_NO_MEMORY, "lower samples", "no memory for %d candidates", total);
-    DC_TRY(build_net(a, &a->policy, total, pool));
-    return build_net(a, &a->judge, total, pool);
+    DC_TRY(build_nets(a, o->judge, o->cuda));
+    return o->cuda ? dc_gpu_actor_new(&a->gpu, a, o->precision) : prepare_cpu(a);
 }
 
 dc_status dc_actor_open(dc_actor *a, const char *checkpoint, const dc_actor_options *options,
@@ -140,139 +226,124 @@ dc_status dc_actor_open(dc_actor *a, const char *checkpoint, const dc_actor_opti
                     .kind = options->kind,
                     .samples = options->samples,
                     .flow_steps = options->flow_steps,
-                    .seed = options->seed};
-    DC_CHECK(a->rows > 0 &&
-             (a->kind != DC_POLICY_REJECTION || (a->samples > 0 && a->flow_steps > 0)));
+                    .seed = options->seed,
+                    .pool = pool};
+    DC_CHECK(a->rows > 0 && (!rejects(a) || (a->samples > 0 && a->flow_steps > 0)));
+    DC_CHECK(!options->cuda || !options->judge);
     dc_st_file file;
     DC_TRY(dc_st_open(&file, checkpoint));
-    dc_status status = build(a, &file, checkpoint, options->judge, pool);
+    dc_status status = build(a, &file, checkpoint, options);
     dc_st_close(&file);
     if (status != DC_OK) dc_actor_fini(a);
     return status;
 }
 
 void dc_actor_fini(dc_actor *a) {
+    dc_gpu_actor_free(a->gpu);
     free_net(&a->policy);
     free_net(&a->judge);
     dc_params_free(&a->params);
-    free(a->candidates);
     *a = (dc_actor){0};
 }
 
 // ---- acting ----
 
-static float clip(float x) {
-    return x < -1 ? -1 : x > 1 ? 1 : x;
+static dc_real *row_of(dc_cells m, int64_t row) {
+    return m.p + row * m.ld;
 }
 
-static void act_by_mean(dc_actor *a, int count, const float *rows, float *actions) {
-    dc_real *in = row_of(&a->policy, 0);
-    for (int64_t i = 0; i < (int64_t)count * a->in; i++)
-        in[i] = (dc_real)rows[i];
-    run_net(&a->policy, count);
-    const dc_real *out = dc_value(&a->policy.exec, a->policy.output).p;
-    for (int64_t i = 0; i < (int64_t)count * a->act; i++)
-        actions[i] = clip((float)out[i]);
+static void write_row(const dc_actor *a, dc_cells m, int64_t row, const float *values) {
+    dc_real *out = row_of(m, row);
+    for (int c = 0; c < a->in; c++)
+        out[c] = (dc_real)values[c];
 }
 
-// Write every row `samples` times, without what follows it.
-static void repeat_rows(const dc_actor *a, dc_net *net, int count, const float *rows) {
-    for (int r = 0; r < count * a->samples; r++) {
-        dc_real *out = row_of(net, r);
-        for (int c = 0; c < a->in; c++)
-            out[c] = (dc_real)rows[(int64_t)(r / a->samples) * a->in + c];
-    }
+static void read_action(const dc_actor *a, int64_t row, float *action) {
+    const dc_real *from = row_of(a->host.action, row);
+    for (int c = 0; c < a->act; c++)
+        action[c] = (float)from[c];
 }
 
-static void draw_starts(dc_actor *a, int count, const uint64_t *moments) {
-    int each = a->samples * a->act;
+static dc_status run(dc_actor *a, int count) {
+    if (a->gpu) return dc_gpu_actor_run(a->gpu);
+    run_cpu(a, count);
+    return DC_OK;
+}
+
+static dc_status act_by_mean(dc_actor *a, int count, const float *rows, float *actions) {
     for (int r = 0; r < count; r++)
-        for (int i = 0; i < each; i++)
-            a->candidates[(int64_t)r * each + i] =
-                dc_draw_normal(a->seed, DC_STREAM_CANDIDATE, moments[r], (uint32_t)i);
+        write_row(a, a->host.rows, r, rows + (int64_t)r * a->in);
+    DC_TRY(run(a, count));
+    for (int r = 0; r < count; r++)
+        read_action(a, r, actions + (int64_t)r * a->act);
+    return DC_OK;
 }
 
-static void write_candidates(const dc_actor *a, dc_net *net, int total) {
-    for (int r = 0; r < total; r++)
+typedef struct question { // rows whose candidates are handled together
+    dc_actor *actor;
+    const float *rows;
+    const uint64_t *moments;
+    float *actions;
+} question;
+
+// Write row number r once for each of its candidates, and draw where those start.
+static void ask_row(void *ctx, int r) {
+    const question *q = ctx;
+    const dc_actor *a = q->actor;
+    for (int i = 0; i < a->samples; i++) {
+        int64_t at = (int64_t)r * a->samples + i;
+        write_row(a, a->host.rows, at, q->rows + (int64_t)r * a->in);
+        write_row(a, a->host.judged, at, q->rows + (int64_t)r * a->in);
         for (int c = 0; c < a->act; c++)
-            row_of(net, r)[a->in + c] = (dc_real)a->candidates[(int64_t)r * a->act + c];
-}
-
-// Euler's method from t = 0 to 1.
-static void follow_flow(dc_actor *a, int total) {
-    for (int step = 0; step < a->flow_steps; step++) {
-        write_candidates(a, &a->policy, total);
-        for (int r = 0; r < total; r++)
-            row_of(&a->policy, r)[a->in + a->act] = (dc_real)step / (dc_real)a->flow_steps;
-        run_net(&a->policy, total);
-        const dc_real *v = dc_value(&a->policy.exec, a->policy.output).p;
-        for (int64_t i = 0; i < (int64_t)total * a->act; i++)
-            a->candidates[i] += (float)v[i] / (float)a->flow_steps;
-    }
-    for (int64_t i = 0; i < (int64_t)total * a->act; i++)
-        a->candidates[i] = clip(a->candidates[i]);
-}
-
-// Least value of a candidate over the ensemble.
-static dc_real worth(const dc_actor *a, int64_t candidate) {
-    dc_view q = dc_value(&a->judge.exec, a->judge.output);
-    dc_real least = q.p[candidate];
-    for (int e = 1; e < q.e; e++)
-        least = q.p[e * q.step + candidate] < least ? q.p[e * q.step + candidate] : least;
-    return least;
-}
-
-static void take_best(dc_actor *a, int count, float *actions) {
-    for (int r = 0; r < count; r++) {
-        int64_t first = (int64_t)r * a->samples, best = first;
-        for (int64_t i = first + 1; i < first + a->samples; i++)
-            if (worth(a, i) > worth(a, best)) best = i;
-        for (int c = 0; c < a->act; c++)
-            actions[(int64_t)r * a->act + c] = a->candidates[best * a->act + c];
+            row_of(a->host.x, at)[c] = (dc_real)dc_draw_normal(
+                a->seed, DC_STREAM_CANDIDATE, q->moments[r], (uint32_t)(i * a->act + c));
     }
 }
 
-static void act_by_rejection(dc_actor *a, int count, const float *rows, const uint64_t *moments,
-                             float *actions) {
-    int total = count * a->samples;
-    draw_starts(a, count, moments);
-    repeat_rows(a, &a->policy, count, rows);
-    follow_flow(a, total);
-    repeat_rows(a, &a->judge, count, rows);
-    write_candidates(a, &a->judge, total);
-    run_net(&a->judge, total);
-    take_best(a, count, actions);
+static void take_best(const question *q, int r) {
+    const dc_actor *a = q->actor;
+    int64_t first = (int64_t)r * a->samples, best = first;
+    for (int64_t i = first + 1; i < first + a->samples; i++)
+        if (*row_of(a->host.worth, i) > *row_of(a->host.worth, best)) best = i;
+    read_action(a, best, q->actions + (int64_t)r * a->act);
 }
 
-void dc_actor_act(dc_actor *a, int count, const float *rows, const uint64_t *moments,
-                  float *actions) {
+static dc_status act_by_rejection(question *q, int count) {
+    dc_actor *a = q->actor;
+    dc_pool_run(a->pool, ask_row, q, count);
+    DC_TRY(run(a, count * a->samples));
+    for (int r = 0; r < count; r++)
+        take_best(q, r);
+    return DC_OK;
+}
+
+dc_status dc_actor_act(dc_actor *a, int count, const float *rows, const uint64_t *moments,
+                       float *actions) {
     DC_CHECK(count >= 0 && count <= a->rows);
-    if (a->kind == DC_POLICY_DDPGBC) {
-        act_by_mean(a, count, rows, actions);
-        return;
-    }
+    if (!rejects(a)) return act_by_mean(a, count, rows, actions);
     for (int from = 0; from < count; from += a->at_once) {
         int some = count - from < a->at_once ? count - from : a->at_once;
-        act_by_rejection(a, some, rows + (int64_t)from * a->in, moments + from,
-                         actions + (int64_t)from * a->act);
+        question q = {a, rows + (int64_t)from * a->in, moments + from,
+                      actions + (int64_t)from * a->act};
+        DC_TRY(act_by_rejection(&q, some));
     }
+    return DC_OK;
 }
 
 void dc_actor_judge(dc_actor *a, int count, const float *rows, const float *actions,
                     float *logits) {
-    int most = a->judge.mlp.layers ? dc_value(&a->judge.exec, a->judge.input).rows : 0;
-    DC_CHECK(most > 0);
+    DC_CHECK(a->judge.mlp.layers && !a->gpu);
+    dc_cells x = cells(&a->judge, a->judge.x);
+    int most = dc_value(&a->judge.exec, a->judge.x).rows;
     for (int from = 0; from < count; from += most) {
         int some = count - from < most ? count - from : most;
         for (int r = 0; r < some; r++) {
-            dc_real *out = row_of(&a->judge, r);
-            for (int c = 0; c < a->in; c++)
-                out[c] = (dc_real)rows[(int64_t)(from + r) * a->in + c];
+            write_row(a, a->host.judged, r, rows + (int64_t)(from + r) * a->in);
             for (int c = 0; c < a->act; c++)
-                out[a->in + c] = (dc_real)actions[(int64_t)(from + r) * a->act + c];
+                row_of(x, r)[c] = (dc_real)actions[(int64_t)(from + r) * a->act + c];
         }
         run_net(&a->judge, some);
         for (int r = 0; r < some; r++)
-            logits[from + r] = (float)worth(a, r);
+            logits[from + r] = (float)*row_of(a->host.worth, r);
     }
 }

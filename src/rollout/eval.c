@@ -112,7 +112,7 @@ static dc_status play(party *p, dc_actor *actor, dc_pool *pool, const atomic_int
     for (pack(p); p->active_count; pack(p)) {
         if (stop && atomic_load(stop))
             return dc_fail(DC_INTERRUPTED, NULL, "stopped while evaluating");
-        dc_actor_act(actor, p->active_count, p->rows, p->moments, p->actions);
+        DC_TRY(dc_actor_act(actor, p->active_count, p->rows, p->moments, p->actions));
         dc_pool_run(pool, step_block, p, p->active_count);
         DC_TRY(first_error(p));
     }

@@ -57,15 +57,16 @@ static float steps_of(double logit, double gamma) {
     return (float)(log_value / log(gamma));
 }
 
-static void ask(block *b, const scene *s, dc_value_map *map) {
-    dc_actor_act(s->actor, b->count, b->rows, b->moments, b->actions);
+static dc_status ask(block *b, const scene *s, dc_value_map *map) {
+    DC_TRY(dc_actor_act(s->actor, b->count, b->rows, b->moments, b->actions));
     dc_actor_judge(s->actor, b->count, b->rows, b->actions, b->logits);
     for (int i = 0; i < b->count; i++)
         map->steps[b->at[i]] = steps_of((double)b->logits[i], s->gamma);
     b->count = 0;
+    return DC_OK;
 }
 
-static void ask_all(block *b, const scene *s, dc_value_map *map) {
+static dc_status ask_all(block *b, const scene *s, dc_value_map *map) {
     for (int at = 0; at < map->rows * map->cols; at++) {
         int row = at / map->cols, col = at % map->cols;
         double xy[2];
@@ -73,9 +74,9 @@ static void ask_all(block *b, const scene *s, dc_value_map *map) {
         if (dc_maze_wall(map->maze, (dc_cell){row / map->fine, col / map->fine})) continue;
         dc_value_map_xy(map, row, col, xy);
         add_place(b, s, at, xy);
-        if (b->count == DC_MAP_ROWS) ask(b, s, map);
+        if (b->count == DC_MAP_ROWS) DC_TRY(ask(b, s, map));
     }
-    if (b->count) ask(b, s, map);
+    return b->count ? ask(b, s, map) : DC_OK;
 }
 
 static dc_status check(const scene *s) {
@@ -96,10 +97,11 @@ static dc_status fill(dc_value_map *map, const scene *s) {
     map->steps = calloc((size_t)(map->rows * map->cols), sizeof *map->steps);
     bool there = rows && actions && map->steps;
     block b = {.rows = rows, .actions = actions};
-    if (there) ask_all(&b, s, map);
+    dc_status status =
+        there ? ask_all(&b, s, map) : dc_fail(DC_NO_MEMORY, NULL, "no memory for a map");
     free(rows);
     free(actions);
-    return there ? DC_OK : dc_fail(DC_NO_MEMORY, NULL, "no memory for a map");
+    return status;
 }
 
 dc_status dc_value_map_make(dc_value_map *map, const dc_world *world, dc_actor *actor, double gamma,

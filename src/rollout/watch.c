@@ -1,6 +1,7 @@
 // Evaluation on the way, see watch.h. The policy comes from the checkpoint that was just saved, not
-// from the run's memory: the row is then the one that `dcrl eval` gives for that file, whatever
-// device the weights live on.
+// from the run's memory: the row is then the one that `dcrl eval` gives for that file on the same
+// device. What trains on a GPU also plays there (in fp32), since a policy of kind rejection is mostly
+// arithmetic; the cores simulate.
 #include "rollout/watch.h"
 
 #include "rollout/eval_log.h"
@@ -70,6 +71,7 @@ static dc_status evaluate(dc_watch *watch, const dc_run *run, dc_eval_score *sco
     dc_setting setting;
     DC_TRY(dc_setting_read(&setting, run->folder));
     dc_actor_options options = dc_setting_actor(&setting, episodes * DC_TASKS, DC_EVAL_SEED);
+    options.cuda = run->options.device != 0;
     DC_TRY(dc_folder_checkpoint(path, run->folder, run->step));
     DC_TRY(dc_actor_open(&actor, path, &options, run->pool));
     dc_status status =

@@ -254,6 +254,11 @@ dc_status dc_sampler_next(dc_sampler *sampler, uint64_t step) {
     return DC_OK;
 }
 
+void dc_sampler_skip(dc_sampler *sampler, uint64_t step) {
+    DC_CHECK(!sampler->slots);
+    sampler->next = step;
+}
+
 int64_t *dc_sampler_fix(dc_sampler *sampler, dc_stream stream) {
     return sampler->stream[stream];
 }

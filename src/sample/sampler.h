@@ -85,6 +85,9 @@ void dc_sampler_free(dc_sampler *sampler); // Nullable
 // stopped. Errors: those of the chooser, and of memory for explicit trees; load a state before
 // going on.
 dc_status dc_sampler_next(dc_sampler *sampler, uint64_t step);
+// Let the next step be any, without drawing those before: only of a sampler without trees, whose draws
+// have no memory.
+void dc_sampler_skip(dc_sampler *sampler, uint64_t step);
 // A stream to write by hand, for batches that come from elsewhere; dc_sampler_next would overwrite
 // it.
 int64_t *dc_sampler_fix(dc_sampler *sampler, dc_stream stream);

@@ -32,6 +32,8 @@ typedef struct draw_job {
     slot_words *renewed; // (batch) what the slot becomes after this batch, at its last row
     int32_t *last;       // (batch) slot whose last row this is, else -1
     int64_t *stream[DC_STREAMS];
+    int ring_steps; // fed: steps that lie in the ring; 0: rows are drawn here
+    int64_t step_bytes;
 } draw_job;
 
 typedef struct feed_job {
@@ -41,15 +43,32 @@ typedef struct feed_job {
     const float *column; // NULL: the stream's integer itself
     int width, skip, take, one_hot, repeat;
     dc_draw draw;
-    const int64_t *rows;
+    const int64_t *rows; // NULL: in order, as a feeder leaves them
+    const float *place; // Nullable: the row of the input that a row goes to, -1 if it is not needed
 } feed_job;
+
+typedef struct pack_job {
+    float *index; // (batch) see feed_job.place
+    const int64_t *steps;
+    int64_t known;
+    int fixed; // rows before the first pack of the input
+    int *used; // rows of the input that are wanted; Nullable
+    int next;  // pack of the same input, -1: the last one
+} pack_job;
+
+struct dc_twin_data {
+    dc_cuda *cuda;
+    std::vector<const void *> seen, sent; // arrays of the host, and their copies
+};
 
 struct dc_twin {
     dc_cuda *cuda;
     draw_job job;
     feed_job *feeds; // device
     int feed_count;
-    std::vector<const float *> seen, sent; // columns that were copied
+    pack_job *packs; // device; NULL: every row has a place of its own
+    int *firsts;     // (pack_inputs) first pack of each input
+    int pack_inputs;
 };
 
 // ---- kernels ----
@@ -125,8 +144,8 @@ __device__ static void draw_rest(const draw_job &j, uint64_t step, uint32_t row)
 }
 
 // The first blocks draw trees, the others the rest, each for their own rows.
-__global__ static void __launch_bounds__(ROWS *TEAM) draw(draw_job j) {
-    uint64_t step = j.state->step;
+__global__ static void __launch_bounds__(ROWS *TEAM) draw(draw_job j, int ahead) {
+    uint64_t step = j.state->step + (uint64_t)ahead;
     int trees = j.tree ? (j.batch + ROWS - 1) / ROWS : 0;
     if ((int)blockIdx.x < trees) {
         draw_trees(j, step);
@@ -146,17 +165,48 @@ __device__ static float cell(const draw_job &j, const feed_job &f, uint64_t step
     return f.column ? f.column[from * f.width + f.skip + c] : (float)from;
 }
 
+// Children whose span is known need no network: the others are packed, a block for each input.
+__global__ static void pack_rows(const pack_job *packs, const int *firsts, int batch) {
+    __shared__ int counts[32];
+    int lane = threadIdx.x & 31, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    int number = firsts[blockIdx.x], base = packs[number].fixed;
+    int *used = packs[number].used;
+    for (; number >= 0; number = packs[number].next) {
+        const pack_job p = packs[number];
+        for (int row0 = 0; row0 < batch; row0 += blockDim.x) {
+            int row = row0 + threadIdx.x, before = 0, all = 0;
+            bool needed = row < batch && p.steps[row] > p.known;
+            unsigned mask = __ballot_sync(~0u, needed);
+            if (lane == 0) counts[warp] = __popc(mask);
+            __syncthreads();
+            for (int w = 0; w < warps; w++) {
+                before += w < warp ? counts[w] : 0;
+                all += counts[w];
+            }
+            before += __popc(mask & ((1u << lane) - 1));
+            if (row < batch) p.index[row] = needed ? (float)(base + before) : -1;
+            base += all;
+            __syncthreads();
+        }
+    }
+    if (threadIdx.x == 0 && used) *used = base;
+}
+
 // A warp copies a row of a feed. Slots move on here, when no row reads them any more.
-__global__ static void gather(draw_job j, const feed_job *feeds, int feed_count) {
+__global__ static void gather(draw_job j, const feed_job *feeds, int feed_count, int ahead) {
     int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x & 31;
     int f = warp / j.batch, row = warp % j.batch;
     if (f >= feed_count) return;
     if (f == 0 && j.tree && lane == 0 && j.last[row] >= 0) j.slot[j.last[row]] = j.renewed[row];
     feed_job feed = feeds[f];
-    uint64_t step = j.state->step;
-    int64_t from = feed.draw == DC_DRAW_NONE ? feed.rows[row] : 0;
+    uint64_t step = j.state->step + (uint64_t)ahead;
+    if (j.ring_steps && feed.column)
+        feed.column += (int64_t)(step % j.ring_steps) * (j.step_bytes / (int64_t)sizeof(float));
+    int64_t from = feed.draw != DC_DRAW_NONE ? 0 : feed.rows ? feed.rows[row] : row;
+    int place = feed.place ? (int)feed.place[row] : row;
+    if (place < 0) return;
     for (int copy = 0; copy < feed.repeat; copy++) {
-        int64_t to = ((int64_t)row * feed.repeat + copy) * feed.ld;
+        int64_t to = ((int64_t)place * feed.repeat + copy) * feed.ld;
         for (int c = lane; c < feed.take; c += 32) {
             float v = cell(j, feed, step, row, copy, from, c);
             if (feed.half)
@@ -171,23 +221,24 @@ __global__ static void gather(draw_job j, const feed_job *feeds, int feed_count)
 
 static dc_status send(dc_cuda *cuda, const void *host, size_t bytes, const char *what,
                       void **device) {
-    DC_TRY(dc_cuda_take(cuda, bytes, what, "use a smaller data set or a larger GPU", device));
+    DC_TRY(dc_cuda_take(cuda, bytes, what, "use feed=host, a smaller data set or a larger GPU",
+                        device));
     return dc_cuda_put(cuda, *device, host, bytes);
 }
 
-static dc_status send_column(dc_twin *t, const dc_column *column, int64_t rows,
-                             const float **device) {
-    for (size_t i = 0; i < t->seen.size(); i++)
-        if (t->seen[i] == column->values) {
-            *device = t->sent[i];
+// The copy of an array that twins share.
+static dc_status send_once(dc_twin_data *shared, const void *host, size_t bytes, const char *what,
+                           const void **device) {
+    for (size_t i = 0; i < shared->seen.size(); i++)
+        if (shared->seen[i] == host) {
+            *device = shared->sent[i];
             return DC_OK;
         }
     void *p;
-    DC_TRY(send(t->cuda, column->values, (size_t)rows * (size_t)column->width * sizeof(float),
-                "the data set", &p));
-    t->seen.push_back(column->values);
-    t->sent.push_back((const float *)p);
-    *device = (const float *)p;
+    DC_TRY(send(shared->cuda, host, bytes, what, &p));
+    shared->seen.push_back(host);
+    shared->sent.push_back(p);
+    *device = p;
     return DC_OK;
 }
 
@@ -199,33 +250,33 @@ static int pack_row(const dc_feeds *feeds, const dc_pack *pack) {
     return row0;
 }
 
-static dc_status send_feeds(dc_twin *t, dc_program *program, const dc_feeds *feeds,
-                            const dc_dataset *data) {
-    std::vector<feed_job> list;
-    for (int f = 0; f < feeds->feed_count; f++) {
-        const dc_feed *feed = &feeds->feeds[f];
-        dc_cuda_input in = dc_program_input(program, feed->input);
-        int row0 = feed->pack ? pack_row(feeds, feed->pack) : feed->row0;
-        feed_job job = {};
-        job.out = (char *)in.p + ((int64_t)row0 * in.ld + feed->col0) * (in.half ? 2 : 4);
-        job.ld = in.ld;
-        job.half = in.half;
-        job.rows = t->job.stream[feed->stream];
-        job.take = feed->draw != DC_DRAW_NONE ? feed->take : feed->one_hot ? feed->one_hot : 1;
-        job.draw = feed->draw;
-        job.one_hot = feed->one_hot;
-        job.repeat = feed->repeat ? feed->repeat : 1;
-        if (feed->column) {
-            DC_TRY(send_column(t, feed->column, data->rows, &job.column));
-            job.width = feed->column->width;
-            job.skip = feed->skip;
-            if (!feed->one_hot) job.take = feed->take ? feed->take : feed->column->width;
-        }
-        list.push_back(job);
-    }
-    t->feed_count = (int)list.size();
-    DC_TRY(send(t->cuda, list.data(), list.size() * sizeof(feed_job), "feeds", (void **)&t->feeds));
-    for (int p = 0; p < feeds->pack_count; p++) { // every row of a pack has its place
+// Where the rows of feeds come from: columns on the device, or what a feeder leaves there.
+typedef struct origin {
+    dc_twin_data *shared;
+    const dc_dataset *data;
+    const dc_feeder *feeder; // NULL: columns
+    int member;
+    const char *ring;
+} origin;
+
+static dc_status take_column(const origin *o, const dc_feed *feed, feed_job *job) {
+    job->width = feed->column->width;
+    job->skip = feed->skip;
+    return send_once(o->shared, feed->column->values,
+                     (size_t)o->data->rows * (size_t)job->width * sizeof(float), "the data set",
+                     (const void **)&job->column);
+}
+
+static void take_block(const origin *o, int feed, feed_job *job) {
+    dc_feeder_block block = dc_feeder_find(o->feeder, o->member, feed);
+    job->rows = NULL;
+    if (block.used) job->column = (const float *)(o->ring + block.offset);
+    job->width = block.width;
+}
+
+// Rows that a feeder sent are not packed: every one has its place.
+static dc_status place_packs(dc_twin *t, dc_program *program, const dc_feeds *feeds) {
+    for (int p = 0; p < feeds->pack_count; p++) {
         std::vector<float> index((size_t)feeds->batch);
         for (int r = 0; r < feeds->batch; r++)
             index[(size_t)r] = (float)(pack_row(feeds, &feeds->packs[p]) + r);
@@ -235,19 +286,79 @@ static dc_status send_feeds(dc_twin *t, dc_program *program, const dc_feeds *fee
     return DC_OK;
 }
 
-static dc_status check(const dc_sampler_spec *spec) {
-    if (spec->segments == DC_SEG_TREE && spec->split != DC_SPLIT_MIDPOINT)
-        return dc_fail(DC_UNSUPPORTED, "use split=midpoint, or --device cpu",
-                       "the GPU cannot draw trees with chosen splits");
-    if (spec->batch > BATCH_MAX)
-        return dc_fail(DC_UNSUPPORTED, "lower batch, or use --device cpu",
-                       "the GPU draws batches of at most %d rows (%d)", (int)BATCH_MAX,
-                       spec->batch);
-    return DC_OK;
+static dc_status send_packs(dc_twin *t, dc_program *program, const dc_feeds *feeds) {
+    std::vector<pack_job> list;
+    std::vector<int> firsts;
+    for (int p = 0; p < feeds->pack_count; p++) {
+        const dc_pack *pack = &feeds->packs[p];
+        pack_job job = {(float *)dc_program_input(program, pack->index).p,
+                        t->job.stream[pack->steps],
+                        (int64_t)pack->known,
+                        feeds->fixed_rows[p],
+                        dc_program_used(program, pack->input),
+                        -1};
+        int before = -1;
+        for (int q = 0; q < p; q++)
+            if (feeds->packs[q].input == pack->input) before = q;
+        if (before < 0)
+            firsts.push_back(p);
+        else
+            list[(size_t)before].next = p;
+        list.push_back(job);
+    }
+    t->pack_inputs = (int)firsts.size();
+    if (list.empty()) return DC_OK;
+    DC_TRY(send(t->cuda, list.data(), list.size() * sizeof(pack_job), "feeds", (void **)&t->packs));
+    return send(t->cuda, firsts.data(), firsts.size() * sizeof(int), "feeds", (void **)&t->firsts);
 }
 
-static dc_status build(dc_twin *t, dc_program *program, const dc_sampler *sampler,
-                       const dc_feeds *feeds, const dc_dataset *data) {
+static dc_status send_feeds(dc_twin *t, const origin *o, dc_program *program,
+                            const dc_feeds *feeds) {
+    std::vector<feed_job> list;
+    for (int f = 0; f < feeds->feed_count; f++) {
+        const dc_feed *feed = &feeds->feeds[f];
+        dc_cuda_input in = dc_program_input(program, feed->input);
+        bool packed = feed->pack && !o->feeder;
+        int row0 = packed ? 0 : feed->pack ? pack_row(feeds, feed->pack) : feed->row0;
+        feed_job job = {};
+        if (packed) job.place = (const float *)dc_program_input(program, feed->pack->index).p;
+        job.out = (char *)in.p + ((int64_t)row0 * in.ld + feed->col0) * (in.half ? 2 : 4);
+        job.ld = in.ld;
+        job.half = in.half;
+        job.rows = t->job.stream[feed->stream];
+        job.take = feed->draw != DC_DRAW_NONE ? feed->take : feed->one_hot ? feed->one_hot : 1;
+        job.draw = feed->draw;
+        job.one_hot = feed->one_hot;
+        job.repeat = feed->repeat ? feed->repeat : 1;
+        if (feed->column && !feed->one_hot)
+            job.take = feed->take ? feed->take : feed->column->width;
+        if (o->feeder)
+            take_block(o, f, &job);
+        else if (feed->column)
+            DC_TRY(take_column(o, feed, &job));
+        list.push_back(job);
+    }
+    t->feed_count = (int)list.size();
+    DC_TRY(send(t->cuda, list.data(), list.size() * sizeof(feed_job), "feeds", (void **)&t->feeds));
+    return o->feeder ? place_packs(t, program, feeds) : send_packs(t, program, feeds);
+}
+
+extern "C" bool dc_twin_draws(const dc_sampler_spec *spec) {
+    bool tree = spec->segments == DC_SEG_TREE;
+    return !(tree && spec->split != DC_SPLIT_MIDPOINT) && spec->batch <= BATCH_MAX;
+}
+
+static dc_status check(const dc_sampler_spec *spec) {
+    if (dc_twin_draws(spec)) return DC_OK;
+    if (spec->batch <= BATCH_MAX)
+        return dc_fail(DC_UNSUPPORTED, "use split=midpoint, feed=host, or --device cpu",
+                       "the GPU cannot draw trees with chosen splits");
+    return dc_fail(DC_UNSUPPORTED, "lower batch, or use feed=host",
+                   "the GPU draws batches of at most %d rows (%d)", (int)BATCH_MAX, spec->batch);
+}
+
+static dc_status build(dc_twin *t, dc_twin_data *shared, dc_program *program,
+                       const dc_sampler *sampler, const dc_feeds *feeds, const dc_dataset *data) {
     const dc_sampler_spec *spec = dc_sampler_spec_of(sampler);
     DC_TRY(check(spec));
     draw_job *j = &t->job;
@@ -261,8 +372,8 @@ static dc_status build(dc_twin *t, dc_program *program, const dc_sampler *sample
     j->grounding = spec->grounding;
     j->state = dc_program_state(program);
     size_t batch = (size_t)spec->batch;
-    DC_TRY(send(t->cuda, j->laws.set.start, ((size_t)j->laws.set.count + 1) * sizeof(int64_t),
-                "trajectories", (void **)&j->laws.set.start));
+    DC_TRY(send_once(shared, j->laws.set.start, ((size_t)j->laws.set.count + 1) * sizeof(int64_t),
+                     "trajectories", (const void **)&j->laws.set.start));
     DC_TRY(dc_cuda_take(t->cuda, (size_t)(j->tree ? j->slots : 1) * sizeof(slot_words), "slots",
                         "lower slots", (void **)&j->slot));
     DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(slot_words), "slots", NULL, (void **)&j->renewed));
@@ -270,17 +381,53 @@ static dc_status build(dc_twin *t, dc_program *program, const dc_sampler *sample
     for (int s = 0; s < DC_STREAMS; s++)
         DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(int64_t), "a batch", "lower batch",
                             (void **)&j->stream[s]));
-    DC_TRY(send_feeds(t, program, feeds, data));
+    origin o = {};
+    o.shared = shared;
+    o.data = data;
+    DC_TRY(send_feeds(t, &o, program, feeds));
     return dc_twin_put(t, sampler);
 }
 
-extern "C" dc_status dc_twin_new(dc_twin **out, dc_cuda *cuda, dc_program *program,
+extern "C" dc_status dc_twin_data_new(dc_twin_data **out, dc_cuda *cuda) {
+    *out = new dc_twin_data();
+    (*out)->cuda = cuda;
+    return DC_OK;
+}
+
+extern "C" void dc_twin_data_free(dc_twin_data *shared) {
+    delete shared;
+}
+
+extern "C" dc_status dc_twin_new(dc_twin **out, dc_twin_data *shared, dc_program *program,
                                  const dc_sampler *sampler, const dc_feeds *feeds,
                                  const dc_dataset *data) {
     *out = NULL;
     dc_twin *t = new dc_twin();
+    t->cuda = shared->cuda;
+    dc_status status = build(t, shared, program, sampler, feeds, data);
+    if (status != DC_OK)
+        dc_twin_free(t);
+    else
+        *out = t;
+    return status;
+}
+
+extern "C" dc_status dc_twin_fed(dc_twin **out, dc_cuda *cuda, dc_program *program,
+                                 const dc_sampler *sampler, const dc_feeds *feeds,
+                                 const dc_feeder *feeder, int member, const void *ring, int steps) {
+    *out = NULL;
+    dc_twin *t = new dc_twin();
     t->cuda = cuda;
-    dc_status status = build(t, program, sampler, feeds, data);
+    t->job.laws = *dc_sampler_laws(sampler); // for the seed
+    t->job.batch = feeds->batch;
+    t->job.state = dc_program_state(program);
+    t->job.ring_steps = steps;
+    t->job.step_bytes = (int64_t)dc_feeder_bytes(feeder);
+    origin o = {};
+    o.feeder = feeder;
+    o.member = member;
+    o.ring = (const char *)ring;
+    dc_status status = send_feeds(t, &o, program, feeds);
     if (status != DC_OK)
         dc_twin_free(t);
     else
@@ -292,15 +439,17 @@ extern "C" void dc_twin_free(dc_twin *t) {
     delete t;
 }
 
-extern "C" dc_status dc_twin_next(dc_twin *t) {
+extern "C" dc_status dc_twin_next(dc_twin *t, int ahead) {
     const draw_job *j = &t->job;
     int threads = ROWS * TEAM, trees = j->tree ? (j->batch + ROWS - 1) / ROWS : 0;
     bool rest = j->pairs || j->propagation || j->actor || j->grounding;
     int blocks = trees + (rest ? (j->batch + threads - 1) / threads : 0);
     cudaStream_t stream = dc_cuda_stream(t->cuda);
-    draw<<<blocks, threads, j->tree ? (size_t)j->batch * 4 : 0, stream>>>(*j);
+    if (blocks) // of a fed twin there are none
+        draw<<<blocks, threads, j->tree ? (size_t)j->batch * 4 : 0, stream>>>(*j, ahead);
+    if (t->packs) pack_rows<<<t->pack_inputs, 1024, 0, stream>>>(t->packs, t->firsts, j->batch);
     int warps = t->feed_count * j->batch;
-    gather<<<(warps + 7) / 8, 256, 0, stream>>>(*j, t->feeds, t->feed_count);
+    gather<<<(warps + 7) / 8, 256, 0, stream>>>(*j, t->feeds, t->feed_count, ahead);
     return dc_cuda_started("sampling");
 }
 

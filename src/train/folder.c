@@ -44,13 +44,38 @@ static int64_t step_of(const char *name) {
     return strcmp(name, same) == 0 ? step : -1;
 }
 
-static int newest_first(const void *x, const void *y) {
-    int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
-    return a < b ? 1 : a > b ? -1 : 0;
+static void member_name(char name[64], int64_t seed) {
+    snprintf(name, 64, "seed-%" PRId64, seed);
 }
 
-dc_status dc_folder_checkpoints(const char *folder, int64_t **steps, int *count) {
-    *steps = NULL;
+dc_status dc_folder_member(char *out, const char *folder, int64_t seed) {
+    char name[64];
+    member_name(name, seed);
+    return dc_folder_path(out, folder, name);
+}
+
+// "seed-7" -> 7, anything else -> -1.
+static int64_t seed_of(const char *name) {
+    char same[64];
+    if (strncmp(name, "seed-", 5) != 0) return -1;
+    int64_t seed = strtoll(name + 5, NULL, 10);
+    member_name(same, seed);
+    return strcmp(name, same) == 0 ? seed : -1;
+}
+
+static int least_first(const void *x, const void *y) {
+    int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+    return a < b ? -1 : a > b ? 1 : 0;
+}
+
+static int newest_first(const void *x, const void *y) {
+    return least_first(y, x);
+}
+
+// The numbers in a folder's names, -1 for a name that is of another kind.
+static dc_status list_numbers(const char *folder, int64_t (*number_of)(const char *),
+                              int64_t **numbers, int *count) {
+    *numbers = NULL;
     *count = 0;
     DIR *dir = opendir(folder);
     if (!dir)
@@ -58,23 +83,34 @@ dc_status dc_folder_checkpoints(const char *folder, int64_t **steps, int *count)
                        folder, strerror(errno));
     int room = 0;
     for (struct dirent *entry; (entry = readdir(dir));) {
-        int64_t step = step_of(entry->d_name);
-        if (step < 0) continue;
+        int64_t number = number_of(entry->d_name);
+        if (number < 0) continue;
         if (*count == room) {
             room = room ? room * 2 : 16;
-            int64_t *more = realloc(*steps, (size_t)room * sizeof *more);
+            int64_t *more = realloc(*numbers, (size_t)room * sizeof *more);
             if (!more) {
-                free(*steps);
-                *steps = NULL;
+                free(*numbers);
+                *numbers = NULL;
                 closedir(dir);
                 return dc_fail(DC_NO_MEMORY, NULL, "no memory to list %s", folder);
             }
-            *steps = more;
+            *numbers = more;
         }
-        (*steps)[(*count)++] = step;
+        (*numbers)[(*count)++] = number;
     }
     closedir(dir);
+    return DC_OK;
+}
+
+dc_status dc_folder_checkpoints(const char *folder, int64_t **steps, int *count) {
+    DC_TRY(list_numbers(folder, step_of, steps, count));
     if (*count) qsort(*steps, (size_t)*count, sizeof **steps, newest_first);
+    return DC_OK;
+}
+
+dc_status dc_folder_members(const char *folder, int64_t **seeds, int *count) {
+    DC_TRY(list_numbers(folder, seed_of, seeds, count));
+    if (*count) qsort(*seeds, (size_t)*count, sizeof **seeds, least_first);
     return DC_OK;
 }
 

@@ -10,6 +10,10 @@ dc_status dc_folder_path(char *out, const char *folder, const char *name);
 dc_status dc_folder_checkpoint(char *out, const char *folder, int64_t step);
 // Steps of all checkpoints in a folder, newest first; the caller frees.
 dc_status dc_folder_checkpoints(const char *folder, int64_t **steps, int *count);
+// folder/seed-K: where a member of a population has its run. Seeds of all members in a folder, least
+// first; the caller frees.
+dc_status dc_folder_member(char *out, const char *folder, int64_t seed);
+dc_status dc_folder_members(const char *folder, int64_t **seeds, int *count);
 
 // Hold the folder until dc_folder_unlock or the end of the process, and remove what killed
 // processes left half-written in it. A folder that another process holds is refused.

@@ -1,9 +1,12 @@
-// GPU, see gpu.h: puts together backend/cuda (the loss graph), sample/twin (the rows) and replay.
+// GPU, see gpu.h: puts together backend/cuda (the loss graph), sample/twin (the rows) and replay. A
+// member is a program and its twin; recorded steps are theirs, members side by side.
 #include "train/gpu.h"
 
 #include "backend/cuda/cuda.h"
 #include "sample/twin.h"
+#include "train/gpu_feed.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,24 +14,59 @@ enum {
     UNROLL = 10
 }; // steps of a recorded graph: the gap between two launches is paid once for all
 
-struct dc_gpu {
+typedef struct member {
     dc_agent *agent;
-    dc_cuda *cuda;
     dc_program *program;
     dc_twin *twin;
+} member;
+
+struct dc_gpu {
+    dc_cuda *cuda;
+    dc_twin_data *data; // what the twins share
+    dc_gpu_feed *feed;  // NULL: the twins draw
+    member *members;    // (count)
+    int count;
     dc_recording *one, *many;
     int metrics;
+    uint64_t step; // where all members stand
 };
 
-static dc_status enqueue(void *ctx) {
-    dc_gpu *gpu = ctx;
-    DC_TRY(dc_twin_next(gpu->twin));
-    DC_TRY(dc_program_gradients(gpu->program));
-    return dc_program_update(gpu->program);
+typedef struct stretch { // steps to record
+    dc_gpu *gpu;
+    int steps;
+} stretch;
+
+static dc_status draw_next(void *ctx) {
+    const member *m = ctx;
+    return dc_twin_next(m->twin, 1);
 }
 
-static dc_status build(dc_gpu *gpu, const dc_gpu_spec *spec) {
-    dc_agent *a = gpu->agent;
+// The rows of a step are drawn while the weights of the one before are updated.
+static dc_status enqueue_member(member *m, int steps) {
+    DC_TRY(dc_twin_next(m->twin, 0));
+    for (int i = 0; i < steps; i++) {
+        DC_TRY(dc_program_gradients(m->program));
+        DC_TRY(dc_program_update(m->program, i + 1 < steps ? draw_next : NULL, m));
+    }
+    return DC_OK;
+}
+
+static dc_status enqueue(void *ctx) {
+    const stretch *s = ctx;
+    for (int i = 0; i < s->gpu->count; i++) {
+        DC_TRY(dc_cuda_branch(s->gpu->cuda, i));
+        DC_TRY(enqueue_member(&s->gpu->members[i], s->steps));
+    }
+    return dc_cuda_join(s->gpu->cuda, s->gpu->count);
+}
+
+static dc_status record(dc_gpu *gpu, int steps, dc_recording **out) {
+    stretch s = {gpu, steps};
+    return dc_recording_new(out, gpu->cuda, enqueue, &s);
+}
+
+static dc_status build_program(dc_gpu *gpu, member *m, const dc_gpu_spec *spec) {
+    dc_agent *a = m->agent;
     dc_ref metrics[DC_METRICS_MAX];
     for (int i = 0; i < a->metric_count; i++)
         metrics[i] = a->metrics[i].node;
@@ -45,22 +83,76 @@ static dc_status build(dc_gpu *gpu, const dc_gpu_spec *spec) {
                                .tau = spec->tau,
                                .policy_first = a->policy_first,
                                .policy_after = a->policy_after};
-    gpu->metrics = a->metric_count;
-    DC_TRY(dc_cuda_open(&gpu->cuda));
-    DC_TRY(dc_program_new(&gpu->program, gpu->cuda, &program));
-    DC_TRY(dc_twin_new(&gpu->twin, gpu->cuda, gpu->program, a->sampler, &a->feeds, a->data));
-    double none[DC_CUDA_SUMS] = {0};
-    DC_TRY(dc_gpu_send(gpu, dc_sampler_step(a->sampler), none));
-    DC_TRY(dc_recording_new(&gpu->one, gpu->cuda, enqueue, gpu, 1));
-    return dc_recording_new(&gpu->many, gpu->cuda, enqueue, gpu, UNROLL);
+    return dc_program_new(&m->program, gpu->cuda, &program);
 }
 
-dc_status dc_gpu_new(dc_gpu **out, dc_agent *agent, const dc_gpu_spec *spec) {
+// Bytes of the columns that feeds take, each counted once: members may share them.
+static size_t data_bytes(const dc_gpu *gpu) {
+    const float *seen[DC_FEEDS_MAX];
+    size_t bytes = 0;
+    for (int m = 0; m < gpu->count; m++) {
+        const dc_agent *a = gpu->members[m].agent;
+        int count = 0;
+        for (int f = 0; f < a->feeds.feed_count; f++) {
+            const dc_column *column = a->feeds.feeds[f].column;
+            bool known = !column || (m && a->data == gpu->members[0].agent->data);
+            for (int i = 0; i < count && !known; i++)
+                known = seen[i] == column->values;
+            if (known) continue;
+            seen[count++] = column->values;
+            bytes += (size_t)a->data->rows * (size_t)column->width * sizeof(float);
+        }
+    }
+    return bytes;
+}
+
+static dc_status choose_feed(dc_gpu *gpu, dc_gpu_origin wanted, bool *host) {
+    size_t left, all;
+    *host = wanted == DC_FEED_HOST;
+    if (wanted != DC_FEED_AUTO) return DC_OK;
+    DC_TRY(dc_cuda_room(gpu->cuda, &left, &all));
+    bool draws = dc_twin_draws(dc_sampler_spec_of(gpu->members[0].agent->sampler));
+    *host = !draws || data_bytes(gpu) + all / 8 > left;
+    return DC_OK;
+}
+
+static dc_status build_twins(dc_gpu *gpu, dc_agent *const *agents, bool host) {
+    if (host) DC_TRY(dc_gpu_feed_new(&gpu->feed, gpu->cuda, agents, gpu->count));
+    if (!host) DC_TRY(dc_twin_data_new(&gpu->data, gpu->cuda));
+    for (int i = 0; i < gpu->count; i++) {
+        member *m = &gpu->members[i];
+        dc_agent *a = m->agent;
+        DC_TRY(host ? dc_gpu_feed_twin(gpu->feed, i, m->program, &m->twin)
+                    : dc_twin_new(&m->twin, gpu->data, m->program, a->sampler, &a->feeds, a->data));
+    }
+    return DC_OK;
+}
+
+static dc_status build(dc_gpu *gpu, dc_agent *const *agents, const dc_gpu_spec *spec) {
+    double none[DC_CUDA_SUMS] = {0};
+    bool host;
+    gpu->metrics = agents[0]->metric_count;
+    DC_TRY(dc_cuda_open(&gpu->cuda));
+    for (int i = 0; i < gpu->count; i++) {
+        gpu->members[i].agent = agents[i];
+        DC_TRY(build_program(gpu, &gpu->members[i], spec));
+    }
+    DC_TRY(choose_feed(gpu, spec->feed, &host));
+    DC_TRY(build_twins(gpu, agents, host));
+    for (int i = 0; i < gpu->count; i++)
+        DC_TRY(dc_gpu_send(gpu, i, dc_sampler_step(agents[i]->sampler), none));
+    DC_TRY(dc_cuda_branches(gpu->cuda, gpu->count));
+    DC_TRY(record(gpu, 1, &gpu->one));
+    return record(gpu, UNROLL, &gpu->many);
+}
+
+dc_status dc_gpu_new(dc_gpu **out, dc_agent *const *agents, int count, const dc_gpu_spec *spec) {
     *out = NULL;
     dc_gpu *gpu = calloc(1, sizeof *gpu);
-    if (!gpu) return dc_fail(DC_NO_MEMORY, NULL, "no memory");
-    gpu->agent = agent;
-    dc_status status = build(gpu, spec);
+    if (gpu) gpu->members = calloc((size_t)count, sizeof *gpu->members);
+    if (!gpu || !gpu->members) return dc_gpu_free(gpu), dc_fail(DC_NO_MEMORY, NULL, "no memory");
+    gpu->count = count;
+    dc_status status = build(gpu, agents, spec);
     if (status != DC_OK) return dc_gpu_free(gpu), status;
     *out = gpu;
     return DC_OK;
@@ -70,9 +162,14 @@ void dc_gpu_free(dc_gpu *gpu) {
     if (!gpu) return;
     dc_recording_free(gpu->one);
     dc_recording_free(gpu->many);
-    dc_twin_free(gpu->twin);
-    dc_program_free(gpu->program);
+    for (int i = 0; i < gpu->count; i++) {
+        dc_twin_free(gpu->members[i].twin);
+        dc_program_free(gpu->members[i].program);
+    }
+    dc_twin_data_free(gpu->data);
+    dc_gpu_feed_free(gpu->feed);
     dc_cuda_close(gpu->cuda);
+    free(gpu->members);
     free(gpu);
 }
 
@@ -80,9 +177,13 @@ const char *dc_gpu_name(const dc_gpu *gpu) {
     return dc_cuda_name(gpu->cuda);
 }
 
+bool dc_gpu_fed(const dc_gpu *gpu) {
+    return gpu->feed != NULL;
+}
+
 // Pairs of host and device slabs that make up the state.
-static int slab_pairs(dc_gpu *gpu, dc_real *host[4], dc_real *device[4], int64_t size[4]) {
-    const dc_slabs *h = &gpu->agent->params.slabs, *d = dc_program_slabs(gpu->program);
+static int slab_pairs(const member *m, dc_real *host[4], dc_real *device[4], int64_t size[4]) {
+    const dc_slabs *h = &m->agent->params.slabs, *d = dc_program_slabs(m->program);
     dc_real *hosts[] = {h->live, h->m, h->v, h->ema}, *devices[] = {d->live, d->m, d->v, d->ema};
     for (int i = 0; i < 4; i++) {
         host[i] = hosts[i];
@@ -92,59 +193,88 @@ static int slab_pairs(dc_gpu *gpu, dc_real *host[4], dc_real *device[4], int64_t
     return 4;
 }
 
-dc_status dc_gpu_send(dc_gpu *gpu, uint64_t step, const double *sums) {
+dc_status dc_gpu_send(dc_gpu *gpu, int number, uint64_t step, const double *sums) {
+    member *m = &gpu->members[number];
     dc_real *host[4], *device[4];
     int64_t size[4];
-    for (int i = 0, n = slab_pairs(gpu, host, device, size); i < n; i++)
+    for (int i = 0, n = slab_pairs(m, host, device, size); i < n; i++)
         DC_TRY(dc_cuda_put(gpu->cuda, device[i], host[i], (size_t)size[i] * sizeof(dc_real)));
-    DC_TRY(dc_program_refresh(gpu->program));
+    DC_TRY(dc_program_refresh(m->program));
     dc_cuda_state state = {.step = step, .bad_step = -1};
     memcpy(state.sums, sums, (size_t)(gpu->metrics + 1) * sizeof *sums);
-    DC_TRY(dc_cuda_put(gpu->cuda, dc_program_state(gpu->program), &state, sizeof state));
-    return dc_twin_put(gpu->twin, gpu->agent->sampler);
+    DC_TRY(dc_cuda_put(gpu->cuda, dc_program_state(m->program), &state, sizeof state));
+    gpu->step = step;
+    return gpu->feed ? dc_gpu_feed_seek(gpu->feed, number)
+                     : dc_twin_put(m->twin, m->agent->sampler);
 }
 
-static dc_status read_state(dc_gpu *gpu, dc_cuda_state *state) {
-    return dc_cuda_get(gpu->cuda, state, dc_program_state(gpu->program), sizeof *state);
+static dc_status read_state(dc_gpu *gpu, const member *m, dc_cuda_state *state) {
+    return dc_cuda_get(gpu->cuda, state, dc_program_state(m->program), sizeof *state);
 }
 
-dc_status dc_gpu_train(dc_gpu *gpu, int64_t count, int64_t *bad) {
-    for (; count >= UNROLL; count -= UNROLL)
-        DC_TRY(dc_recording_run(gpu->many));
-    for (; count > 0; count--)
-        DC_TRY(dc_recording_run(gpu->one));
-    dc_cuda_state state;
-    DC_TRY(read_state(gpu, &state));
-    *bad = state.bad_step;
+// Start `count` steps, 1 or UNROLL. The host makes rows between two starts, for starts to come.
+static dc_status start(dc_gpu *gpu, int count) {
+    if (gpu->feed) DC_TRY(dc_gpu_feed_need(gpu->feed, gpu->step, count));
+    DC_TRY(dc_recording_run(count == 1 ? gpu->one : gpu->many));
+    gpu->step += (uint64_t)count;
+    if (!gpu->feed) return DC_OK;
+    DC_TRY(dc_gpu_feed_started(gpu->feed, gpu->step));
+    return dc_gpu_feed_ahead(gpu->feed, 1);
+}
+
+dc_status dc_gpu_train(dc_gpu *gpu, int64_t steps, int64_t *bad, double *const *sums) {
+    for (int count; steps > 0; steps -= count) {
+        count = steps >= UNROLL ? UNROLL : 1;
+        DC_TRY(start(gpu, count));
+    }
+    if (gpu->feed) DC_TRY(dc_gpu_feed_ahead(gpu->feed, INT_MAX)); // rather than wait
+    for (int i = 0; i < gpu->count; i++) {
+        dc_cuda_state state;
+        DC_TRY(read_state(gpu, &gpu->members[i], &state));
+        bad[i] = state.bad_step;
+        memcpy(sums[i], state.sums, (size_t)(gpu->metrics + 1) * sizeof *state.sums);
+    }
     return DC_OK;
 }
 
-dc_status dc_gpu_sums(dc_gpu *gpu, double *sums, bool reset) {
-    dc_cuda_state state;
-    DC_TRY(read_state(gpu, &state));
-    memcpy(sums, state.sums, (size_t)(gpu->metrics + 1) * sizeof *sums);
-    if (!reset) return DC_OK;
-    memset(state.sums, 0, sizeof state.sums);
-    return dc_cuda_put(gpu->cuda, dc_program_state(gpu->program), &state, sizeof state);
+dc_status dc_gpu_clear(dc_gpu *gpu) {
+    static const double none[DC_CUDA_SUMS];
+    for (int i = 0; i < gpu->count; i++)
+        DC_TRY(dc_cuda_put(gpu->cuda, dc_program_state(gpu->members[i].program)->sums, none,
+                           sizeof none));
+    return DC_OK;
 }
 
-dc_status dc_gpu_fetch(dc_gpu *gpu) {
+// Steps that were started after one with NaN moved the twin's slots; the host's sampler still stands
+// where it was fetched last, and draws its way to the step that was trained.
+static dc_status catch_up(dc_sampler *sampler, uint64_t step) {
+    while (dc_sampler_step(sampler) < step)
+        DC_TRY(dc_sampler_next(sampler, dc_sampler_step(sampler)));
+    return DC_OK;
+}
+
+dc_status dc_gpu_fetch(dc_gpu *gpu, int number) {
+    member *m = &gpu->members[number];
     dc_real *host[4], *device[4];
     int64_t size[4];
-    for (int i = 0, n = slab_pairs(gpu, host, device, size); i < n; i++)
+    for (int i = 0, n = slab_pairs(m, host, device, size); i < n; i++)
         DC_TRY(dc_cuda_get(gpu->cuda, host[i], device[i], (size_t)size[i] * sizeof(dc_real)));
     dc_cuda_state state;
-    DC_TRY(read_state(gpu, &state));
-    return dc_twin_get(gpu->twin, gpu->agent->sampler, state.step);
+    DC_TRY(read_state(gpu, m, &state));
+    if (gpu->feed) return dc_gpu_feed_fetch(gpu->feed, number, state.step);
+    if (state.bad_step < 0) return dc_twin_get(m->twin, m->agent->sampler, state.step);
+    return catch_up(m->agent->sampler, state.step);
 }
 
-dc_status dc_gpu_gradients(dc_gpu *gpu, float *values) {
-    dc_agent *a = gpu->agent;
-    DC_TRY(dc_twin_next(gpu->twin));
-    DC_TRY(dc_program_gradients(gpu->program));
-    DC_TRY(dc_cuda_get(gpu->cuda, a->params.slabs.grad, dc_program_slabs(gpu->program)->grad,
+dc_status dc_gpu_gradients(dc_gpu *gpu, int number, float *values) {
+    member *m = &gpu->members[number];
+    dc_agent *a = m->agent;
+    if (gpu->feed) DC_TRY(dc_gpu_feed_need(gpu->feed, gpu->step, 1));
+    DC_TRY(dc_twin_next(m->twin, 0));
+    DC_TRY(dc_program_gradients(m->program));
+    DC_TRY(dc_cuda_get(gpu->cuda, a->params.slabs.grad, dc_program_slabs(m->program)->grad,
                        (size_t)a->params.slabs.size * sizeof(dc_real)));
     for (int i = 0; i < a->metric_count; i++)
-        DC_TRY(dc_program_value(gpu->program, a->metrics[i].node, &values[i]));
+        DC_TRY(dc_program_value(m->program, a->metrics[i].node, &values[i]));
     return DC_OK;
 }

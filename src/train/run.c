@@ -1,18 +1,14 @@
-// The training loop and its run folder, see run.h. Data comes from data/ or env/, gradients from
-// algo/; checkpoints and logs go to the folder, progress to whoever listens.
+// What a run is before it trains, see run.h: its options, its agent, its folder. The loop is in loop.c.
 #include "train/run.h"
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "train/folder.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define AT(field) offsetof(dc_run_options, field)
 const dc_option dc_run_table[] = {
@@ -38,6 +34,10 @@ const dc_option dc_run_table[] = {
     {"device", DC_CHOICE, AT(device), "cpu", 0, 0, "cpu|cuda", "where to train"},
     {"precision", DC_CHOICE, AT(precision), "auto", 0, 0, "auto|fp32|tf32|bf16",
      "of matrix products; auto: fp32 on the CPU, tf32 on a GPU"},
+    {"feed", DC_CHOICE, AT(feed), "auto", 0, 0, "auto|device|host",
+     "where rows for a GPU are drawn and gathered: in its memory, which must hold the data set, or "
+     "on "
+     "the host, ahead of it; auto: on the GPU if the data set fits. Results do not depend on it"},
     {"log_every", DC_INT, AT(log_every), "1000", 1, 1e12, NULL, "steps between rows of train.csv"},
     {"save_every", DC_INT, AT(save_every), "10000", 1, 1e12, NULL, "steps between checkpoints"},
     {"keep", DC_INT, AT(keep), "3", 0, 1e9, NULL,
@@ -144,7 +144,9 @@ dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
     return read_rep(&o->rep, out);
 }
 
-static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) {
+// `first` is the population's first run; what can be shared is that one's.
+static dc_status build(dc_run *run, const dc_run *first, const dc_dataset *data,
+                       const char *folder) {
     const dc_run_options *o = &run->options;
     if (o->device == 0 && o->precision > 1)
         return dc_fail(DC_USAGE, "use --device cuda, or precision=fp32",
@@ -154,22 +156,79 @@ static dc_status build(dc_run *run, const dc_dataset *data, const char *folder) 
         run->folder = strdup(folder);
         if (!run->folder) return dc_fail(DC_NO_MEMORY, NULL, "no memory");
     }
-    DC_TRY(dc_pool_new(&run->pool, (int)o->threads));
+    run->shares = run != first;
+    run->pool = first->pool;
+    if (run == first) DC_TRY(dc_pool_new(&run->pool, (int)o->threads));
     dc_agent_options options;
     DC_TRY(dc_run_agent_options(run, &options));
+    if (run != first && data == first->data) options.goals = &first->agent.goals;
     DC_TRY(dc_agent_init(&run->agent, run->algo, run->config, &options, data, run->pool));
     if (run->agent.policy_after >= o->steps)
         return dc_fail(DC_USAGE, "give more steps than policy_after",
                        "the policy would never be trained (policy_after=%" PRId64 ", steps=%" PRId64
                        ")",
                        run->agent.policy_after, o->steps);
-    if (o->device == 0) return DC_OK;
-    dc_gpu_spec spec = {
-        .precision = o->precision ? o->precision - 1 : 1, .lr = o->lr, .tau = o->tau};
-    return dc_gpu_new(&run->gpu, &run->agent, &spec);
+    return DC_OK;
 }
 
-static dc_status refuse_old(const char *folder) {
+dc_status dc_population_board(dc_run *runs, int count, const bool *marked) {
+    dc_agent *agents[DC_RUNS_MAX];
+    int boarded = 0;
+    for (int i = 0; i < count; i++) {
+        runs[i].member = marked[i] ? boarded : -1;
+        if (marked[i]) agents[boarded++] = &runs[i].agent;
+    }
+    const dc_run_options *o = &runs->options;
+    dc_gpu_spec spec = {.precision = o->precision ? o->precision - 1 : 1,
+                        .lr = o->lr,
+                        .tau = o->tau,
+                        .feed = (dc_gpu_origin)o->feed};
+    dc_gpu *gpu;
+    dc_gpu_free(runs->gpu);
+    dc_status status = dc_gpu_new(&gpu, agents, boarded, &spec);
+    for (int i = 0; i < count; i++)
+        runs[i].gpu = gpu;
+    return status;
+}
+
+// All options as text, less those in which members of a population may differ.
+static dc_status common_options(const dc_run *run, dc_text *out) {
+    dc_run_options o = run->options;
+    o.seed = o.threads = 0;
+    dc_options_json(dc_run_table, &o, out);
+    dc_options_json(run->algo->options, run->config, out);
+    return dc_text_status(out);
+}
+
+static dc_status check_alike(const dc_run *a, const dc_run *b) {
+    dc_text x, y;
+    dc_text_init(&x);
+    dc_text_init(&y);
+    dc_status status = common_options(a, &x);
+    if (status == DC_OK) status = common_options(b, &y);
+    if (status == DC_OK && strcmp(x.bytes, y.bytes) != 0)
+        status = dc_fail(DC_BAD_INPUT, "train it on its own",
+                         "the run of seed %" PRId64 " has other options than that of seed %" PRId64,
+                         b->options.seed, a->options.seed);
+    dc_text_fini(&x);
+    dc_text_fini(&y);
+    return status;
+}
+
+static dc_status build_all(dc_run *runs, int count, const dc_dataset *const *data,
+                           const char *const *folders) {
+    bool all[DC_RUNS_MAX];
+    DC_CHECK(count >= 1 && count <= DC_RUNS_MAX);
+    for (int i = 1; i < count; i++)
+        DC_TRY(check_alike(&runs[0], &runs[i]));
+    for (int i = 0; i < count; i++) {
+        all[i] = true;
+        DC_TRY(build(&runs[i], runs, data[i], folders[i]));
+    }
+    return runs->options.device ? dc_population_board(runs, count, all) : DC_OK;
+}
+
+dc_status dc_run_refuse(const char *folder) {
     char path[DC_PATH_MAX];
     DC_TRY(dc_folder_path(path, folder, "config.json"));
     if (!dc_file_exists(path)) return DC_OK;
@@ -177,15 +236,26 @@ static dc_status refuse_old(const char *folder) {
                    "%s holds a run already", folder);
 }
 
+dc_status dc_population_start(dc_run *runs, int count, const dc_dataset *const *data,
+                              const char *const *folders) {
+    for (int i = 0; i < count; i++) // soon, before the work of building
+        if (folders[i]) DC_TRY(dc_run_refuse(folders[i]));
+    DC_TRY(build_all(runs, count, data, folders));
+    for (int i = 0; i < count;
+         i++) // all of them first: what is killed in between shows by a folder
+        if (folders[i]) DC_TRY(dc_folder_make(folders[i]));
+    for (int i = 0; i < count; i++) {
+        if (!folders[i]) continue;
+        DC_TRY(dc_folder_lock(&runs[i]));
+        DC_TRY(dc_run_refuse(folders[i]));
+        DC_TRY(dc_folder_write_config(&runs[i]));
+        DC_TRY(dc_folder_open_logs(&runs[i], -1));
+    }
+    return DC_OK;
+}
+
 dc_status dc_run_start(dc_run *run, const dc_dataset *data, const char *folder) {
-    if (folder) DC_TRY(refuse_old(folder)); // soon, before the work of building
-    DC_TRY(build(run, data, folder));
-    if (!folder) return DC_OK;
-    DC_TRY(dc_folder_make(folder));
-    DC_TRY(dc_folder_lock(run));
-    DC_TRY(refuse_old(folder));
-    DC_TRY(dc_folder_write_config(run));
-    return dc_folder_open_logs(run, -1);
+    return dc_population_start(run, 1, &data, &folder);
 }
 
 // Read the newest checkpoint that can be read; with none in the folder the run stands at step 0.
@@ -215,22 +285,35 @@ static dc_status read_newest(dc_run *run) {
                    "no checkpoint of %s can be read (%s)", run->folder, dc_error());
 }
 
+dc_status dc_population_resume(dc_run *runs, int count, const dc_dataset *const *data,
+                               const char *const *folders) {
+    DC_TRY(build_all(runs, count, data, folders));
+    for (int i = 0; i < count; i++) {
+        DC_TRY(dc_folder_lock(&runs[i]));
+        DC_TRY(read_newest(&runs[i]));
+        DC_TRY(dc_folder_open_logs(&runs[i], runs[i].step));
+    }
+    return DC_OK;
+}
+
 dc_status dc_run_resume(dc_run *run, const dc_dataset *data, const char *folder) {
-    DC_TRY(build(run, data, folder));
-    DC_TRY(dc_folder_lock(run));
-    DC_TRY(read_newest(run));
-    return dc_folder_open_logs(run, run->step);
+    return dc_population_resume(run, 1, &data, &folder);
 }
 
 void dc_run_fini(dc_run *run) {
     dc_folder_close_logs(run);
     dc_folder_unlock(run);
-    dc_gpu_free(run->gpu);
+    if (!run->shares) dc_gpu_free(run->gpu);
     dc_agent_fini(&run->agent);
-    dc_pool_free(run->pool);
+    if (!run->shares) dc_pool_free(run->pool);
     free(run->config);
     free(run->folder);
     *run = DC_RUN_NONE;
+}
+
+void dc_population_fini(dc_run *runs, int count) {
+    for (int i = count - 1; i >= 0; i--) // the first owns what they share
+        dc_run_fini(&runs[i]);
 }
 
 dc_status dc_run_read_config(const char *folder, dc_arena *arena, const dc_json **root) {
@@ -259,195 +342,4 @@ int dc_run_metric_count(const dc_run *run) {
 
 const char *dc_run_metric_name(const dc_run *run, int i) {
     return i < run->agent.metric_count ? run->agent.metrics[i].name : "grad_norm";
-}
-
-static void add_metrics(dc_run *run, double norm2) {
-    int count = run->agent.metric_count;
-    for (int i = 0; i < count; i++)
-        run->sums[i] += (double)*dc_value(&run->agent.exec, run->agent.metrics[i].node).p;
-    run->sums[count] += sqrt(norm2);
-    run->sum_count++;
-}
-
-static dc_status close_sums(dc_run *run) {
-    if (run->gpu) DC_TRY(dc_gpu_sums(run->gpu, run->sums, true));
-    for (int i = 0; i < dc_run_metric_count(run); i++)
-        run->last[i] = run->sums[i] / (double)run->sum_count;
-    memset(run->sums, 0, sizeof run->sums);
-    run->sum_count = 0;
-    return DC_OK;
-}
-
-// --- saving ---
-
-static dc_status not_finite(const dc_run *run, const char *part, const char *name, int64_t step) {
-    char path[DC_PATH_MAX] = "no checkpoint";
-    bool saved = run->saved_step >= 0;
-    if (saved) DC_TRY(dc_folder_checkpoint(path, run->folder, run->saved_step));
-    return dc_fail(DC_NOT_FINITE, "lower lr, or look at the data with dcrl data info",
-                   "NaN or Inf in the %s %s at step %" PRId64 " (%s %s)", part, name, step, path,
-                   saved ? "is intact" : "had been written");
-}
-
-static dc_status drop_old(const dc_run *run) {
-    if (!run->options.keep) return DC_OK;
-    int64_t *steps;
-    int count;
-    DC_TRY(dc_folder_checkpoints(run->folder, &steps, &count));
-    int64_t kept = 0, evaluated = 0; // a score is the mean of the last evaluations: they stay, too
-    for (int i = 0; i < count; i++) {
-        char path[DC_PATH_MAX];
-        // A newer one could not be read when this run was resumed: it must not push out a good one.
-        if (steps[i] > run->step) continue;
-        bool counts = dc_run_evaluates(run, steps[i]) && evaluated++ < run->options.keep;
-        if (kept++ < run->options.keep || counts) continue;
-        if (dc_folder_checkpoint(path, run->folder, steps[i]) == DC_OK) unlink(path);
-    }
-    free(steps);
-    return DC_OK;
-}
-
-dc_status dc_run_save(dc_run *run) {
-    if (!run->folder || run->saved_step == run->step) return DC_OK;
-    char path[DC_PATH_MAX];
-    char bad[DC_WEIGHT_NAME];
-    if (run->gpu) DC_TRY(dc_gpu_fetch(run->gpu));
-    dc_checkpoint_find_bad(run, bad);
-    if (*bad) return not_finite(run, "tensor", bad, run->step);
-    DC_TRY(dc_folder_checkpoint(path, run->folder, run->step));
-    DC_TRY(dc_folder_sync_logs(run));
-    DC_TRY(dc_checkpoint_write(run, path));
-    run->saved_step = run->step;
-    return drop_old(run);
-}
-
-// --- the loop ---
-
-// Where NaN or Inf came from: the first node in forward order, else the gradient of a weight, else
-// squares of gradients that Adam's second moment could not hold.
-static dc_status blame(dc_run *run) {
-    const char *name = dc_exec_find_bad(&run->agent.exec, &dc_backend_cpu);
-    if (name) return not_finite(run, "value of", name, run->step + 1);
-    name = dc_params_find_bad(&run->agent.params, run->agent.params.slabs.grad);
-    if (name) return not_finite(run, "gradient of", name, run->step + 1);
-    return not_finite(run, "squared norm of", "the gradient", run->step + 1);
-}
-
-static dc_status update(dc_run *run) {
-    double norm2 = dc_backend_cpu.grad_norm2(&run->agent.params.slabs, run->pool);
-    double loss = (double)*dc_value(&run->agent.exec, run->agent.graph.loss).p;
-    if (!isfinite((dc_real)norm2) || !isfinite(loss)) return blame(run); // Adam squares in dc_real
-    dc_adam adam = dc_agent_adam(&run->agent, run->options.lr, run->options.tau, run->step);
-    dc_backend_cpu.update(&run->agent.params.slabs, &adam, run->pool);
-    add_metrics(run, norm2);
-    return DC_OK;
-}
-
-static dc_status cpu_step(dc_run *run) {
-    DC_TRY(
-        dc_agent_gradients(&run->agent, (uint64_t)run->step)); // sample, gather, forward, backward
-    DC_TRY(update(run));                                       // guard, EMA, Adam
-    run->step++;
-    return DC_OK;
-}
-
-typedef struct clock_state { // wall clock of this process's part of the run
-    double start, last_progress, last_log;
-    int64_t log_step;
-} clock_state;
-
-bool dc_run_evaluates(const dc_run *run, int64_t step) {
-    const dc_run_options *o = &run->options;
-    return o->eval_every && step > 0 && (step % o->eval_every == 0 || step == o->steps);
-}
-
-static dc_status stopped(const dc_run *run) {
-    return dc_fail(DC_INTERRUPTED, NULL, "stopped at step %" PRId64 "%s%s", run->step,
-                   run->folder ? "; continue with dcrl train --resume " : "",
-                   run->folder ? run->folder : "");
-}
-
-// Evaluation takes its time beside the clock of training. One that was stopped is made up for when
-// the run goes on, since its row is missing.
-static dc_status evaluate(dc_run *run, clock_state *clock) {
-    if (!run->evaluate || !run->folder) return DC_OK;
-    double before = dc_now();
-    dc_status status = run->evaluate(run->evaluate_ctx, run, dc_run_evaluates(run, run->step));
-    double seconds = dc_now() - before;
-    clock->start += seconds;
-    clock->last_log += seconds;
-    return status == DC_INTERRUPTED ? stopped(run) : status;
-}
-
-// What falls due after a step: log, save, evaluate, progress, stop.
-static dc_status due(dc_run *run, clock_state *clock) {
-    const dc_run_options *o = &run->options;
-    double t = dc_now();
-    bool last = run->step == o->steps, stop = run->stop && atomic_load(run->stop);
-    if (run->step % o->log_every == 0 || last) {
-        DC_TRY(close_sums(run));
-        double rate = (double)(run->step - clock->log_step) / (t - clock->last_log + 1e-9);
-        if (run->folder) DC_TRY(dc_folder_log(run, t - clock->start, rate));
-        clock->last_log = t;
-        clock->log_step = run->step;
-    }
-    bool evaluates = dc_run_evaluates(run, run->step);
-    if (run->step % o->save_every == 0 || evaluates || last || stop) DC_TRY(dc_run_save(run));
-    if (evaluates) DC_TRY(evaluate(run, clock));
-    if (evaluates) t = dc_now();
-    if (run->progress && (t - clock->last_progress > 0.2 || last)) {
-        clock->last_progress = t;
-        run->progress(run->progress_ctx, run, t - clock->start);
-    }
-    return stop && !last ? stopped(run) : DC_OK;
-}
-
-// Steps until something falls due, and no more than about a tenth of a second of them.
-static int64_t gpu_stretch(const dc_run *run, const clock_state *clock) {
-    const dc_run_options *o = &run->options;
-    const int64_t every[] = {o->log_every, o->save_every, o->eval_every ? o->eval_every : o->steps,
-                             o->steps};
-    double rate = (double)(run->step - run->first_step) / (dc_now() - clock->start + 1e-9);
-    int64_t most = rate * 0.1 < 10 ? 10 : (int64_t)(rate * 0.1);
-    for (int i = 0; i < 4; i++) {
-        int64_t left = every[i] - run->step % every[i];
-        most = left < most ? left : most;
-    }
-    return most;
-}
-
-// Sums stay on the device until a log row closes them, so that they do not depend on the stretches.
-static dc_status gpu_steps(dc_run *run, const clock_state *clock) {
-    int64_t bad, count = gpu_stretch(run, clock);
-    DC_TRY(dc_gpu_train(run->gpu, count, &bad));
-    if (bad >= 0) { // where it came from, the CPU finds out
-        run->step = bad - 1;
-        DC_TRY(dc_gpu_fetch(run->gpu));
-        DC_TRY(dc_agent_gradients(&run->agent, (uint64_t)run->step));
-        return blame(run);
-    }
-    run->step += count;
-    run->sum_count += count;
-    return dc_gpu_sums(run->gpu, run->sums, false);
-}
-
-static dc_status finish(dc_run *run) {
-    char path[DC_PATH_MAX];
-    if (!run->folder) return run->gpu ? dc_gpu_fetch(run->gpu) : DC_OK;
-    DC_TRY(dc_run_save(run));
-    DC_TRY(dc_folder_path(path, run->folder, "DONE"));
-    return dc_file_exists(path) ? DC_OK : dc_file_write(path, "done\n", 5);
-}
-
-dc_status dc_run_train(dc_run *run) {
-    clock_state clock = {.start = dc_now(), .log_step = run->step};
-    clock.last_log = clock.last_progress = clock.start;
-    run->first_step = run->step;
-    if (run->gpu) DC_TRY(dc_gpu_send(run->gpu, (uint64_t)run->step, run->sums));
-    DC_TRY(evaluate(run, &clock));
-    while (run->step < run->options.steps) {
-        DC_TRY(run->gpu ? gpu_steps(run, &clock) : cpu_step(run));
-        DC_TRY(due(run, &clock)); // log, save, evaluate, tell, stop
-    }
-    return finish(run);
 }

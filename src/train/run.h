@@ -8,6 +8,11 @@
 //   RUN/DONE                 written last
 //
 // Stopping anywhere and resuming gives the same bytes as never having stopped.
+//
+// Runs that differ in nothing but their seed can be trained side by side, as a population: an array of
+// runs that share threads, GPU and data, each with its folder and equal to its single run. The GPU trains
+// all of them in one recorded graph; on the CPU they take turns. Every function of one run is the
+// population's with one member.
 #ifndef DC_RUN_FOLDER_H
 #define DC_RUN_FOLDER_H
 
@@ -18,12 +23,14 @@
 
 #include <stdatomic.h>
 
+enum { DC_RUNS_MAX = 64, DC_RUN_ERROR = 1024 }; // members of a population
+
 typedef struct dc_run_options {
     char agent[DC_TEXT_MAX], env[DC_TEXT_MAX], data[DC_TEXT_MAX];
     int64_t steps, seed, batch, threads, log_every, save_every, keep, eval_every, eval_episodes;
     dc_int_list hidden;
     double lr, tau, gamma;
-    int device, precision, form;
+    int device, precision, feed, form;
     dc_int_list rep;
 } dc_run_options;
 
@@ -43,6 +50,8 @@ struct dc_run {
     dc_pool *pool;
     dc_agent agent;
     dc_gpu *gpu;  // NULL: the CPU trains
+    int member;   // its number on the GPU; -1: it is not there now
+    bool shares;  // pool and gpu are those of the population's first run, which outlives this one
     char *folder; // NULL: nothing is written
 
     int64_t step;                    // updates done
@@ -51,8 +60,12 @@ struct dc_run {
     double sums[DC_METRICS_MAX + 2]; // metrics and gradient norm since the last log row
     int64_t sum_count;
     double last[DC_METRICS_MAX + 2]; // means of the last log row, for people
-    int csv, timing;                 // file descriptors, -1 when closed
-    int lock;                        // on the folder, against a second process; -1: none
+    double log_time;                 // when the last log row was closed, and at which step
+    int64_t log_step;
+    dc_status ended; // DC_NOT_FINITE: it trains no more, for the reason in `error`
+    char error[DC_RUN_ERROR];
+    int csv, timing; // file descriptors, -1 when closed
+    int lock;        // on the folder, against a second process; -1: none
 
     // Set by the caller before dc_run_train; all Nullable.
     const atomic_int *stop;   // non-zero: save and stop
@@ -83,6 +96,19 @@ dc_status dc_run_start(dc_run *run, const dc_dataset *data, const char *folder);
 dc_status dc_run_resume(dc_run *run, const dc_dataset *data, const char *folder);
 // Train to options.steps. DC_INTERRUPTED after a stop; state was saved then.
 dc_status dc_run_train(dc_run *run);
+
+// The same for a population; data and folders are one for each run, and data sets may be the same one.
+// Members that stand at different steps after a resume are brought to the same one first. NaN or Inf
+// ends its member (ended, error) and the others go on, then it is the status of the whole; after a stop
+// or any other failure all are saved.
+dc_status dc_population_start(dc_run *runs, int count, const dc_dataset *const *data,
+                              const char *const *folders);
+dc_status dc_population_resume(dc_run *runs, int count, const dc_dataset *const *data,
+                               const char *const *folders);
+dc_status dc_population_train(dc_run *runs, int count);
+void dc_population_fini(dc_run *runs, int count);
+// For training: put the runs that are marked on a GPU of their own, in order; the others leave it.
+dc_status dc_population_board(dc_run *runs, int count, const bool *marked);
 // Whether a step is one to evaluate: every eval_every steps, and the last.
 bool dc_run_evaluates(const dc_run *run, int64_t step);
 // Write a checkpoint now. DC_NOT_FINITE, and nothing written, if the state holds NaN or Inf.
@@ -96,6 +122,8 @@ const char *dc_run_metric_name(const dc_run *run, int i);
 // Read RUN/config.json into an arena.
 dc_status dc_run_read_config(const char *folder, dc_arena *arena, const dc_json **root);
 bool dc_run_done(const char *folder);
+// Errors: DC_USAGE if a folder holds a run already.
+dc_status dc_run_refuse(const char *folder);
 
 // checkpoint.c
 dc_status dc_checkpoint_write(const dc_run *run, const char *path);

@@ -23,7 +23,7 @@ import ogbench  # noqa: E402
 from ogbench.relabel_utils import relabel_dataset  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import DCRL, Scratch, bad, digest, good, run_tests  # noqa: E402
+from drive import DCRL, Scratch, bad, call, digest, good, run_tests  # noqa: E402
 from parity import error, padded  # noqa: E402
 from tables import AIMS, NAMES, Plain, Recorder, collect, make_collector  # noqa: E402
 
@@ -215,6 +215,20 @@ def test_errors():
         os.remove(scratch.at("x.npz"))
         bad(1, ["are needed but only", "free"], "gen", "puzzle-4x6-play", "--episodes", 99999999, "--rows", 20000, *out)
         assert [n for n in os.listdir(scratch.path) if n.endswith(".npz")] == []
+
+
+def test_script():
+    """What `dcrl render --script` would show is the data's episode, button states included."""
+    with Scratch("script") as scratch:
+        good("gen", "puzzle-3x3-play", "--episodes", 2, "--seed", 7, "-o", scratch.at("x.npz"))
+        words = ["render", "puzzle-3x3-play", "--episode", 1, "--at", random.randrange(1001), "--plain"]
+        shown = call(*words, "--script", "--seed", 7, "-o", scratch.at("a.png"))
+        if "OpenGL" in shown.stderr and shown.returncode:
+            print("  no OpenGL here")
+            return
+        assert shown.returncode == 0, shown.stderr
+        good(*words, "--data", scratch.at("x.npz"), "-o", scratch.at("b.png"))
+        assert digest(scratch.at("a.png")) == digest(scratch.at("b.png"))
 
 
 def solved(env, qpos, buttons):

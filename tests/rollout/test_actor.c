@@ -113,7 +113,8 @@ static void inputs(float rows[ROWS][IN], uint64_t moments[ROWS]) {
 }
 
 static dc_actor_options options(int kind) {
-    return (dc_actor_options){kind, SAMPLES, STEPS, ROWS, SEED, false};
+    return (dc_actor_options){
+        .kind = kind, .samples = SAMPLES, .flow_steps = STEPS, .rows = ROWS, .seed = SEED};
 }
 
 static void test_mean(void **state) {
@@ -128,7 +129,7 @@ static void test_mean(void **state) {
     dc_actor_options o = options(DC_POLICY_DDPGBC);
     assert_int_equal(dc_actor_open(&actor, path, &o, NULL), DC_OK);
     assert_true(actor.in == IN && actor.act == ACT);
-    dc_actor_act(&actor, ROWS, rows[0], moments, is[0]);
+    assert_int_equal(dc_actor_act(&actor, ROWS, rows[0], moments, is[0]), DC_OK);
     for (int r = 0; r < ROWS; r++) {
         double row[IN], want[ACT];
         for (int c = 0; c < IN; c++)
@@ -168,7 +169,7 @@ static void test_rejection(void **state) {
         dc_actor_options o = options(DC_POLICY_REJECTION);
         assert_int_equal(dc_actor_open(&actor, path, &o, NULL), DC_OK);
         assert_true(actor.in == IN && actor.act == ACT);
-        dc_actor_act(&actor, ROWS, rows[0], moments, is[0]);
+        assert_int_equal(dc_actor_act(&actor, ROWS, rows[0], moments, is[0]), DC_OK);
         for (int r = 0; r < ROWS; r++)
             check_best(&n, rows[r], moments[r], is[r]);
         dc_actor_fini(&actor);
@@ -191,17 +192,18 @@ static void test_alone(void **state) {
     dc_actor actor;
     dc_actor_options o = options(DC_POLICY_REJECTION);
     assert_int_equal(dc_actor_open(&actor, path, &o, pool), DC_OK);
-    dc_actor_act(&actor, ROWS, rows[0], moments, all[0]);
+    assert_int_equal(dc_actor_act(&actor, ROWS, rows[0], moments, all[0]), DC_OK);
     int moved = 0;
     actor.at_once = 9; // five parts
-    dc_actor_act(&actor, ROWS, rows[0], moments, is[0]);
+    assert_int_equal(dc_actor_act(&actor, ROWS, rows[0], moments, is[0]), DC_OK);
     for (int i = 0; i < ROWS * ACT; i++)
         assert_true(fabsf(is[i / ACT][i % ACT] - all[i / ACT][i % ACT]) < 1e-5f);
     for (int r = 0; r < ROWS; r++) {
-        dc_actor_act(&actor, 1, rows[r], &moments[r], is[r]);
+        assert_int_equal(dc_actor_act(&actor, 1, rows[r], &moments[r], is[r]), DC_OK);
         for (int c = 0; c < ACT; c++)
             assert_true(fabsf(is[r][c] - all[r][c]) < 1e-5f);
-        dc_actor_act(&actor, 1, rows[r], &(uint64_t){moments[r] + 1}, is[r]);
+        assert_int_equal(dc_actor_act(&actor, 1, rows[r], &(uint64_t){moments[r] + 1}, is[r]),
+                         DC_OK);
         moved += memcmp(is[r], all[r], sizeof is[r]) != 0; // other noise, another action
     }
     assert_true(moved > ROWS / 2);

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static dc_dataset maze, lock;
+static dc_dataset maze, spiked, lock;
 static bool present; // a GPU
 static uint64_t fresh;
 static int failed; // comparisons out of tolerance: all are printed, then told
@@ -26,60 +26,68 @@ static int failed; // comparisons out of tolerance: all are printed, then told
 typedef struct test_case {
     const char *agent, *sets; // "key=value key=value"
     bool lock;
-    bool loose; // gradients are small differences of large numbers there: ten times the tolerance
 } test_case;
 
 static const test_case cases[] = {
-    {"dcrl", "n=16 batch=512 hidden=512,512,512", true, false},
-    {"dcrl", "recursion=off n=8", true, false},
-    {"dcrl", "propagation=off targets=ema*online", true, true},
-    {"td-n", "n=8", true, false},
-    {"trl", "kappa=0.7", true, true},
-    {"trl-n", "n=8 kappa=0.7 lambda=0.5", true, false},
-    {"dcrl", "rep=0,2 n=25 batch=1024 hidden=512,512,512", false, true},
-    {"dcrl", "n=25 hidden=100,60", false, false},
-    {"dcrl", "rep=1,3 order=down policy=none hidden=37,33", false, false},
-    {"dcrl", "recursion=off rep=0,2 actor_random=0.5 actor_law=geometric", false, true},
-    {"dcrl", "propagation=off targets=online*online hidden=1024,1024", false, true},
-    {"dcrl", "rep=0,2 policy=rejection", false, false},
-    {"dcrl", "rep=0,2 policy_after=30", false, false},
-    {"dcrl", "form=value rep=0,2", true, false}, // discrete actions
-    {"td-n", "rep=0,2 n=5 alpha=2", false, false},
-    {"trl-n", "rep=0,2 n=5", false, false},
+    {"dcrl", "n=16 batch=512 hidden=512,512,512", true},
+    {"dcrl", "recursion=off n=8", true},
+    {"dcrl", "propagation=off targets=ema*online", true},
+    {"td-n", "n=8", true},
+    {"trl", "kappa=0.7", true},
+    {"trl-n", "n=8 kappa=0.7 lambda=0.5", true},
+    {"dcrl", "rep=0,2 n=25 batch=1024 hidden=512,512,512", false},
+    {"dcrl", "n=25 hidden=100,60", false},
+    {"dcrl", "rep=1,3 order=down policy=none hidden=37,33", false},
+    {"dcrl", "recursion=off rep=0,2 actor_random=0.5 actor_law=geometric", false},
+    {"dcrl", "propagation=off targets=online*online hidden=1024,1024", false},
+    {"dcrl", "rep=0,2 policy=rejection", false},
+    {"dcrl", "rep=0,2 policy_after=30", false},
+    {"dcrl", "form=value rep=0,2", true}, // discrete actions
+    {"td-n", "rep=0,2 n=5 alpha=2", false},
+    {"dcrl", "rep=0,2 hidden=256,256,256 batch=100 targets=ema*ema",
+     false}, // two packs in one input
+    {"trl-n", "rep=0,2 n=5", false},
+    // What the device cannot draw is fed from the host.
+    {"dcrl", "split=random n=8 order=down", true},
+    {"td-n", "batch=8200 hidden=32,32", true},
+    {"dcrl", "split=random rep=0,2", false},
 };
-enum { CASES = sizeof cases / sizeof cases[0] };
+enum { CASES = sizeof cases / sizeof cases[0], DRAWN = CASES - 3 }; // DRAWN: by the device
 
 static float uniform(uint32_t index) {
     return 2 * dc_unit(dc_philox(fresh, 99, 0, index).v[0]) - 1;
 }
 
-// Trajectories of very different lengths.
-static void make_maze(void) {
+// Trajectories of very different lengths. A spike is a state that no float32 network survives.
+static void make_maze(dc_dataset *d, bool spike) {
     enum { TRAJ = 40, OBS = 6, ACT = 3 };
     int64_t *start, at = 0;
     static const int lengths[] = {2, 3, 700, 51, 64, 129, 1001, 12, 200, 33};
     int64_t rows = 0;
     for (int t = 0; t < TRAJ; t++)
         rows += lengths[t % 10];
-    assert_int_equal(dc_dataset_make(&maze, rows, TRAJ, &start), DC_OK);
+    assert_int_equal(dc_dataset_make(d, rows, TRAJ, &start), DC_OK);
     for (int t = 0; t < TRAJ; t++) {
         start[t] = at;
         at += lengths[t % 10];
     }
     start[TRAJ] = at;
     float *obs, *act;
-    assert_int_equal(dc_dataset_add(&maze, "obs", OBS, &obs), DC_OK);
-    assert_int_equal(dc_dataset_add(&maze, "act", ACT, &act), DC_OK);
+    assert_int_equal(dc_dataset_add(d, "obs", OBS, &obs), DC_OK);
+    assert_int_equal(dc_dataset_add(d, "act", ACT, &act), DC_OK);
     for (int64_t i = 0; i < rows * OBS; i++)
         obs[i] = uniform((uint32_t)i);
     for (int64_t i = 0; i < rows * ACT; i++)
         act[i] = uniform((uint32_t)(i + 1000000));
-    assert_int_equal(dc_dataset_seal(&maze), DC_OK);
+    for (int c = 0; spike && c < OBS; c++)
+        obs[1500 * OBS + c] = 3e38f;
+    assert_int_equal(dc_dataset_seal(d), DC_OK);
 }
 
 static int tear_down(void **state) {
     (void)state;
     dc_dataset_fini(&maze);
+    dc_dataset_fini(&spiked);
     dc_dataset_fini(&lock);
     return 0;
 }
@@ -101,7 +109,8 @@ static void configure(dc_run *run, const test_case *c, const char *precision, co
 static int set_up(void **state) {
     (void)state;
     fresh = (uint64_t)time(NULL);
-    make_maze();
+    make_maze(&maze, false);
+    make_maze(&spiked, true);
     dc_lock l;
     assert_int_equal(dc_lock_init(&l, 300, 0), DC_OK);
     assert_int_equal(dc_lock_data(&l, &lock), DC_OK);
@@ -124,7 +133,7 @@ static void start(dc_run *run, const test_case *c, const char *precision, const 
 static void warm(dc_run *run, int64_t steps) {
     run->options.steps = steps;
     if (dc_run_train(run) != DC_OK) fail_msg("%s", dc_error());
-    assert_int_equal(dc_gpu_fetch(run->gpu), DC_OK);
+    assert_int_equal(dc_gpu_fetch(run->gpu, 0), DC_OK);
 }
 
 static double distance(const float *a, const float *b, int64_t n, double *size) {
@@ -137,53 +146,106 @@ static double distance(const float *a, const float *b, int64_t n, double *size) 
     return sqrt(d);
 }
 
-// Gradients of the same step on both, from the same weights.
-static void compare(const test_case *c, const char *precision, double tolerance) {
-    dc_run run;
-    start(&run, c, precision, "log_every=7", NULL);
-    warm(&run, 60);
-    dc_agent *a = &run.agent;
-    size_t bytes = (size_t)a->params.slabs.size * sizeof(float);
-    float *grad = malloc(bytes), values[DC_METRICS_MAX];
-    assert_int_equal(dc_gpu_gradients(run.gpu, values), DC_OK);
-    memcpy(grad, a->params.slabs.grad, bytes);
-    assert_int_equal(dc_agent_gradients(a, (uint64_t)run.step), DC_OK);
-    double size, d = distance(grad, a->params.slabs.grad, a->params.slabs.size, &size) / size,
-                 worst = 0;
-    const char *where = "";
+// The CPU's gradients and metrics of the step that comes next; the sampler stays where it is.
+static void reference(dc_run *run, float *grad, double *metrics) {
+    dc_agent *a = &run->agent;
+    int64_t *words;
+    size_t count;
+    assert_int_equal(dc_sampler_save(a->sampler, &words, &count), DC_OK);
+    assert_int_equal(dc_agent_gradients(a, (uint64_t)run->step), DC_OK);
+    assert_int_equal(dc_sampler_load(a->sampler, words, count), DC_OK);
+    free(words);
+    memcpy(grad, a->params.slabs.grad, (size_t)a->params.slabs.size * sizeof(float));
+    for (int i = 0; i < a->metric_count; i++)
+        metrics[i] = (double)*dc_value(&a->exec, a->metrics[i].node).p;
+}
+
+// Keep so many bits of each number's fraction.
+static void round_all(float *v, int64_t n, int bits) {
+    for (int64_t i = 0; i < n; i++) {
+        int exponent;
+        double fraction = frexp(v[i], &exponent), unit = ldexp(1, -bits - 1);
+        v[i] = (float)ldexp(nearbyint(fraction / unit) * unit, exponent);
+    }
+}
+
+static double metrics_distance(const dc_agent *a, const double *x, const double *want) {
+    double most = 0;
+    for (int i = 0; i < a->metric_count; i++)
+        most = fmax(most, fabs(x[i] - want[i]) / (fabs(want[i]) + 1e-3));
+    return most;
+}
+
+static double worst_tensor(const dc_agent *a, const float *grad, const float *want, double size,
+                           const char **where) {
+    double worst = 0;
     for (int i = 0; i < a->params.count; i++) {
         const dc_param_row *row = &a->params.rows[i];
-        double part, far = distance(grad + row->offset, a->params.slabs.grad + row->offset,
+        double part, far = distance(grad + row->offset, want + row->offset,
                                     (int64_t)row->e * row->rows * row->cols, &part);
         if (part < 1e-3 * size) continue; // hardly any gradient there
         if (far / part > worst) {
             worst = far / part;
-            where = row->name;
+            *where = row->name;
         }
     }
-    double loss = 0;
-    for (int i = 0; i < a->metric_count; i++) {
-        double want = (double)*dc_value(&a->exec, a->metrics[i].node).p,
-               far = fabs(values[i] - want) / (fabs(want) + 1e-3);
-        loss = far > loss ? far : loss;
-    }
-    printf("%-6s %-5s %-62s gradient %.1e, worst tensor %.1e (%s), metrics %.1e\n", precision,
-           c->agent, c->sets, d, worst, where, loss);
-    if (c->loose) tolerance *= 10;
-    if (d >= tolerance) failed++;
-    if (worst >= 20 * tolerance) failed++;
-    if (loss >= 2 * tolerance) failed++;
+    return worst;
+}
+
+// Gradients of the same step on both, from the same weights. Where a gradient is a small difference of
+// large numbers, or a row stands at a kink, rounding moves it far: by how much is told by the CPU
+// itself, with weights that are rounded; the GPU may be three times as far off as that.
+static bool close_enough(const test_case *c, const char *precision, double tolerance, int bits,
+                         int64_t steps) {
+    dc_run run;
+    start(&run, c, precision, "log_every=7", NULL);
+    warm(&run, steps);
+    dc_agent *a = &run.agent;
+    const dc_slabs *s = &a->params.slabs;
+    float *grad = malloc((size_t)s->size * sizeof(float)), values[DC_METRICS_MAX],
+          *want = malloc((size_t)s->size * sizeof(float)),
+          *rounded = malloc((size_t)s->size * sizeof(float));
+    double metrics[DC_METRICS_MAX], wanted[DC_METRICS_MAX], swayed[DC_METRICS_MAX], size, part;
+    reference(&run, want, wanted);
+    assert_int_equal(dc_gpu_gradients(run.gpu, 0, values), DC_OK);
+    memcpy(grad, s->grad, (size_t)s->size * sizeof(float));
+    for (int i = 0; i < a->metric_count; i++)
+        metrics[i] = (double)values[i];
+    round_all(s->live, s->size, bits);
+    round_all(s->ema, s->ema_size, bits);
+    reference(&run, rounded, swayed);
+    const char *where = "", *there = "";
+    double d = distance(grad, want, s->size, &size) / size,
+           sway = distance(rounded, want, s->size, &part) / size,
+           worst = worst_tensor(a, grad, want, size, &where),
+           worst_sway = worst_tensor(a, rounded, want, size, &there),
+           far = metrics_distance(a, metrics, wanted),
+           far_sway = metrics_distance(a, swayed, wanted);
+    printf("%-6s %-5s %-62s gradient %.1e (rounded weights %.1e), worst tensor %.1e (%s), metrics "
+           "%.1e\n",
+           precision, c->agent, c->sets, d, sway, worst, where, far);
     free(grad);
+    free(want);
+    free(rounded);
     dc_run_fini(&run);
+    return d < fmax(tolerance, 3 * sway) && worst < fmax(20 * tolerance, 3 * worst_sway) &&
+           far < fmax(2 * tolerance, 3 * far_sway);
+}
+
+// A row at a kink may be moved by one rounding and not by the other: two other steps decide then.
+static void compare(const test_case *c, const char *precision, double tolerance, int bits) {
+    if (close_enough(c, precision, tolerance, bits, 60)) return;
+    failed += !close_enough(c, precision, tolerance, bits, 61);
+    failed += !close_enough(c, precision, tolerance, bits, 62);
 }
 
 static void test_gradients(void **state) {
     (void)state;
     if (!present) skip();
     for (int i = 0; i < CASES; i++) {
-        compare(&cases[i], "fp32", 1e-5);
-        compare(&cases[i], "tf32", 3e-3);
-        compare(&cases[i], "bf16", 2e-2);
+        compare(&cases[i], "fp32", 1e-5, 23);
+        compare(&cases[i], "tf32", 3e-3, 10);
+        compare(&cases[i], "bf16", 2e-2, 7);
     }
     assert_int_equal(failed, 0);
 }
@@ -203,13 +265,14 @@ static void test_rows(void **state) {
             start(&run, &cases[i], "tf32", more, NULL);
             for (int64_t step = 1; step <= 40; step++) {
                 int64_t bad;
-                assert_int_equal(dc_gpu_train(run.gpu, 1, &bad), DC_OK);
+                double *sums = run.sums;
+                assert_int_equal(dc_gpu_train(run.gpu, 1, &bad, &sums), DC_OK);
                 assert_int_equal(bad, -1);
                 assert_int_equal(dc_sampler_next(run.agent.sampler, (uint64_t)step - 1), DC_OK);
                 int64_t *words, *others;
                 size_t n, m;
                 assert_int_equal(dc_sampler_save(run.agent.sampler, &words, &n), DC_OK);
-                assert_int_equal(dc_gpu_fetch(run.gpu), DC_OK);
+                assert_int_equal(dc_gpu_fetch(run.gpu, 0), DC_OK);
                 assert_int_equal(dc_sampler_save(run.agent.sampler, &others, &m), DC_OK);
                 assert_int_equal(n, m);
                 assert_memory_equal(words, others, n * sizeof *words);
@@ -294,6 +357,201 @@ static void test_bytes(void **state) {
         }
 }
 
+// ---- populations ----
+
+enum { MEMBERS = 3 };
+typedef struct population {
+    dc_run runs[MEMBERS];
+    const dc_dataset *data[MEMBERS];
+    char folders[MEMBERS][64];
+    const char *paths[MEMBERS];
+} population;
+#define POPULATION_MORE "steps=130 log_every=20 save_every=1000"
+
+static const char *feed; // of populations, as an option
+
+static void set_up_population(population *p, const test_case *c, const char *name) {
+    char more[128];
+    snprintf(more, sizeof more, POPULATION_MORE " %s", feed);
+    for (int k = 0; k < MEMBERS; k++) {
+        configure(&p->runs[k], c, "tf32", more);
+        p->runs[k].options.seed += k;
+        p->data[k] = c->lock ? &lock : &maze;
+        snprintf(p->folders[k], sizeof p->folders[k], "/tmp/test_gpu.%d.%s%d", (int)getpid(), name,
+                 k);
+        p->paths[k] = p->folders[k];
+    }
+}
+
+static void remove_population(population *p) {
+    for (int k = 0; k < MEMBERS; k++)
+        remove_folder(p->folders[k]);
+}
+
+// Every member alone.
+static void train_alone(population *p, const test_case *c) {
+    set_up_population(p, c, "alone");
+    remove_population(p);
+    for (int k = 0; k < MEMBERS; k++) {
+        if (dc_run_start(&p->runs[k], p->data[k], p->folders[k]) != DC_OK)
+            fail_msg("%s", dc_error());
+        if (dc_run_train(&p->runs[k]) != DC_OK) fail_msg("%s", dc_error());
+        dc_run_fini(&p->runs[k]);
+    }
+}
+
+static void start_together(population *p, const test_case *c, const char *name) {
+    set_up_population(p, c, name);
+    remove_population(p);
+    if (dc_population_start(p->runs, MEMBERS, p->data, p->paths) != DC_OK)
+        fail_msg("%s", dc_error());
+}
+
+// Stop after the first stretch: the first `part` members of them, so that they stand apart.
+static void train_part(population *p, const test_case *c, int part) {
+    set_up_population(p, c, "apart");
+    remove_population(p);
+    for (int k = 0; k < MEMBERS; k++) {
+        if (dc_run_start(&p->runs[k], p->data[k], p->folders[k]) != DC_OK)
+            fail_msg("%s", dc_error());
+        stop = 1;
+        p->runs[k].stop = &stop;
+        if (k < part) assert_int_equal(dc_run_train(&p->runs[k]), DC_INTERRUPTED);
+        dc_run_fini(&p->runs[k]);
+    }
+    set_up_population(p, c, "apart");
+}
+
+// A population's members have the bytes of their single runs: trained in one go, from different steps,
+// and beside one that meets NaN.
+static void test_population(void **state) {
+    (void)state;
+    if (!present) skip();
+    static const int chosen[] = {3, 6, 13};
+    for (int i = 0; i < 6; i++) {
+        const test_case *c = &cases[chosen[i / 2]];
+        population alone, all, apart, nan;
+        feed = "feed=device";
+        train_alone(&alone, c);
+        if (i % 2) feed = "feed=host";
+        start_together(&all, c, "all");
+        if (dc_population_train(all.runs, MEMBERS) != DC_OK) fail_msg("%s", dc_error());
+        dc_population_fini(all.runs, MEMBERS);
+        train_part(&apart, c, 2);
+        if (dc_population_resume(apart.runs, MEMBERS, apart.data, apart.paths) != DC_OK)
+            fail_msg("%s", dc_error());
+        assert_true(apart.runs[0].step > 0 && apart.runs[MEMBERS - 1].step == 0);
+        if (dc_population_train(apart.runs, MEMBERS) != DC_OK) fail_msg("%s", dc_error());
+        dc_population_fini(apart.runs, MEMBERS);
+        start_together(&nan, c, "nan");
+        nan.runs[1].agent.params.slabs.live[5] = NAN;
+        assert_int_equal(dc_population_train(nan.runs, MEMBERS), DC_NOT_FINITE);
+        assert_int_equal(nan.runs[1].ended, DC_NOT_FINITE);
+        assert_non_null(strstr(dc_error(), "1 of 3 runs failed"));
+        dc_population_fini(nan.runs, MEMBERS);
+        for (int k = 0; k < MEMBERS; k++) {
+            expect_equal(alone.folders[k], all.folders[k]);
+            expect_equal(alone.folders[k], apart.folders[k]);
+            if (k != 1) expect_equal(alone.folders[k], nan.folders[k]);
+        }
+        remove_population(&alone);
+        remove_population(&all);
+        remove_population(&apart);
+        remove_population(&nan);
+    }
+}
+
+// ---- rows from the host ----
+
+static void train_in(const char *folder, const test_case *c, const char *precision,
+                     const char *more) {
+    dc_run run;
+    remove_folder(folder);
+    start(&run, c, precision, more, folder);
+    if (dc_run_train(&run) != DC_OK) fail_msg("%s", dc_error());
+    dc_run_fini(&run);
+}
+
+// The same, stopped after every stretch and resumed.
+static void train_in_parts(const char *folder, const test_case *c, const char *precision,
+                           const char *more) {
+    dc_run run;
+    remove_folder(folder);
+    start(&run, c, precision, more, folder);
+    for (int parts = 0;; parts++) {
+        stop = 1;
+        run.stop = &stop;
+        dc_status status = dc_run_train(&run);
+        dc_run_fini(&run);
+        if (status == DC_OK) return;
+        assert_int_equal(status, DC_INTERRUPTED);
+        assert_true(parts < 130);
+        configure(&run, c, precision, more);
+        if (dc_run_resume(&run, c->lock ? &lock : &maze, folder) != DC_OK)
+            fail_msg("%s", dc_error());
+    }
+}
+
+// Rows that the host sends give the bytes of rows that the device draws, in one go and in parts; the
+// steps of a log row are no multiple of a chunk's.
+static void test_feed(void **state) {
+    (void)state;
+    if (!present) skip();
+    static const char *const precisions[] = {"fp32", "tf32", "bf16"};
+    char folders[3][64];
+    for (int k = 0; k < 3; k++)
+        snprintf(folders[k], sizeof folders[k], "/tmp/test_gpu.%d.feed%d", (int)getpid(), k);
+    for (int i = 0; i < DRAWN; i++) {
+        const char *precision = precisions[i % 3];
+        train_in(folders[0], &cases[i], precision, POPULATION_MORE " log_every=23 feed=device");
+        train_in(folders[1], &cases[i], precision, POPULATION_MORE " log_every=23 feed=host");
+        train_in_parts(folders[2], &cases[i], precision, POPULATION_MORE " log_every=23 feed=host");
+        expect_equal(folders[0], folders[1]);
+        expect_equal(folders[0], folders[2]);
+    }
+    for (int k = 0; k < 3; k++)
+        remove_folder(folders[k]);
+}
+
+// Which way the rows come, if nobody says: this data fits, but not every sampler is known there.
+static void test_feed_choice(void **state) {
+    (void)state;
+    if (!present) skip();
+    for (int i = 0; i < CASES; i++) {
+        dc_run run;
+        start(&run, &cases[i], "tf32", "", NULL);
+        assert_int_equal(dc_gpu_fed(run.gpu), i >= DRAWN);
+        dc_run_fini(&run);
+    }
+    dc_run run;
+    configure(&run, &cases[DRAWN], "tf32", "feed=device");
+    assert_int_equal(dc_run_start(&run, &lock, NULL), DC_UNSUPPORTED);
+    dc_run_fini(&run);
+    configure(&run, &cases[0], "tf32", "split=max");
+    assert_int_equal(dc_run_start(&run, &lock, NULL), DC_UNSUPPORTED);
+    assert_non_null(strstr(dc_error(), "split=max"));
+    dc_run_fini(&run);
+}
+
+// A number in the data that breaks arithmetic is met at the CPU's step, and blamed as there.
+static void test_nan_rows(void **state) {
+    (void)state;
+    if (!present) skip();
+    static const char *const mores[] = {"device=cpu", "feed=device", "feed=host"};
+    char said[3][512];
+    for (int k = 0; k < 3; k++) {
+        dc_run run;
+        configure(&run, &cases[7], "fp32", mores[k]);
+        run.options.seed = 3;
+        if (dc_run_start(&run, &spiked, NULL) != DC_OK) fail_msg("%s", dc_error());
+        assert_int_equal(dc_run_train(&run), DC_NOT_FINITE);
+        snprintf(said[k], sizeof said[k], "%s", dc_error());
+        dc_run_fini(&run);
+    }
+    assert_string_equal(said[0], said[1]);
+    assert_string_equal(said[0], said[2]);
+}
+
 // NaN in the weights is found at its step and named, and nothing is updated.
 static void test_nan(void **state) {
     (void)state;
@@ -310,8 +568,11 @@ static void test_nan(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows),
-                                       cmocka_unit_test(test_gradients),
-                                       cmocka_unit_test(test_bytes), cmocka_unit_test(test_nan)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows),     cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_bytes),    cmocka_unit_test(test_population),
+        cmocka_unit_test(test_feed),     cmocka_unit_test(test_feed_choice),
+        cmocka_unit_test(test_nan_rows), cmocka_unit_test(test_nan),
+    };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

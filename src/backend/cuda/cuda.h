@@ -26,12 +26,34 @@ const char *dc_cuda_name(const dc_cuda *cuda);
 dc_status dc_cuda_take(dc_cuda *cuda, size_t bytes, const char *what, const char *remedy, void **p);
 dc_status dc_cuda_put(dc_cuda *cuda, void *device, const void *host, size_t bytes);
 dc_status dc_cuda_get(dc_cuda *cuda, void *host, const void *device, size_t bytes);
+// Zeroed page-locked memory of the host, as long as the device is open; and a copy between such memory and the
+// device, or within it, that is started and not waited for.
+dc_status dc_cuda_take_host(dc_cuda *cuda, size_t bytes, void **p);
+dc_status dc_cuda_copy(dc_cuda *cuda, void *to, const void *from, size_t bytes);
 // Wait for all that was started; reports what went wrong on the way.
 dc_status dc_cuda_wait(dc_cuda *cuda);
 #ifdef __CUDACC__ // for kernels of other stages
 cudaStream_t dc_cuda_stream(const dc_cuda *cuda);
 dc_status dc_cuda_started(const char *what); // did the last launch work?
 #endif
+
+// Bytes of the device's memory: free now, and in all.
+dc_status dc_cuda_room(dc_cuda *cuda, size_t *left, size_t *all);
+
+// Ring: chunks of host memory that travel to the device on a stream of their own, behind the arithmetic.
+// A chunk goes round like this: _host, fill it, _send; _await, start what reads it, _release. The next
+// _send of a chunk must come after its _release.
+typedef struct dc_ring dc_ring;
+dc_status dc_ring_new(dc_ring **ring, dc_cuda *cuda, int chunks, size_t chunk_bytes);
+void dc_ring_free(dc_ring *ring);          // Nullable; device memory stays with the device
+void *dc_ring_device(const dc_ring *ring); // (chunks, chunk_bytes) there
+// A chunk's memory here; waits until what was sent from it last has left.
+dc_status dc_ring_host(dc_ring *ring, int chunk, void **host);
+// Copy it, as soon as nothing on the device reads its place any more. Does not wait.
+dc_status dc_ring_send(dc_ring *ring, int chunk);
+// What is started from now on waits for the chunk; what was started so far is the last to read it.
+dc_status dc_ring_await(dc_ring *ring, int chunk);
+dc_status dc_ring_release(dc_ring *ring, int chunk);
 
 // What a step keeps on the device beside weights: read back when metrics are logged.
 enum { DC_CUDA_SUMS = 32 };
@@ -63,27 +85,36 @@ void dc_program_free(dc_program *program); // Nullable; device memory stays with
 // The device's copies of the slabs, and the state.
 const dc_slabs *dc_program_slabs(const dc_program *program);
 dc_cuda_state *dc_program_state(const dc_program *program); // device pointer
-// Where gather writes an input: device address, numbers between rows, and whether they are bf16.
+// Where gather writes an input, or a kept value lies: device address, numbers between rows, and whether they
+// are bf16.
 typedef struct dc_cuda_input {
     void *p;
     int ld;
     bool half;
 } dc_cuda_input;
 dc_cuda_input dc_program_input(const dc_program *program, dc_ref input);
+// Where to write how many rows of an input are wanted this time; NULL if all are computed anyway.
+int *dc_program_used(const dc_program *program, dc_ref input);
 // Host copy of a kept value (tests, and metrics).
 dc_status dc_program_value(dc_program *program, dc_ref node, float *out);
 
 // After the live and target slabs were written from outside: refresh what is derived from them.
 dc_status dc_program_refresh(dc_program *program);
-// Enqueue forward and backward; then guard, EMA, Adam and metrics.
-dc_status dc_program_gradients(dc_program *program);
-dc_status dc_program_update(dc_program *program);
-
-// Record what `enqueue` starts, `repeats` times over, as one CUDA graph, and replay it.
-typedef struct dc_recording dc_recording;
 typedef dc_status dc_enqueue_fn(void *ctx);
-dc_status dc_recording_new(dc_recording **replay, dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx,
-                           int repeats);
+// Enqueue forward and, if the graph has a loss, backward; then guard, EMA, Adam and metrics, and side by
+// side with the update what `beside` enqueues (Nullable).
+dc_status dc_program_gradients(dc_program *program);
+dc_status dc_program_update(dc_program *program, dc_enqueue_fn *beside, void *ctx);
+
+// Streams of their own for parts of a recording that do not wait for each other: made before it; within it,
+// branch 0 first, then others, which start where it started; joined, all are done.
+dc_status dc_cuda_branches(dc_cuda *cuda, int count);
+dc_status dc_cuda_branch(dc_cuda *cuda, int number);
+dc_status dc_cuda_join(dc_cuda *cuda, int count);
+
+// Record what `enqueue` starts as one CUDA graph, and replay it.
+typedef struct dc_recording dc_recording;
+dc_status dc_recording_new(dc_recording **replay, dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx);
 dc_status dc_recording_run(dc_recording *replay);
 void dc_recording_free(dc_recording *replay); // Nullable
 

@@ -21,6 +21,50 @@ extern "C" dc_status dc_cuda_started(const char *what) {
     return dc_cuda_check(cudaGetLastError(), what);
 }
 
+static dc_status new_branch(dc_cuda *cuda) {
+    branch *b = new branch();
+    cuda->branches.push_back(b);
+    CU(cudaEventCreateWithFlags(&b->done, cudaEventDisableTiming));
+    for (int i = 0; i < LANES; i++)
+        CU(cudaStreamCreateWithFlags(&b->lanes[i], cudaStreamNonBlocking));
+    if (!cuda->stream) cuda->stream = b->lanes[0];
+    for (int i = 0; i < LANES; i++)
+        DC_TRY(dc_cuda_take(cuda, cuda->workspace_bytes, "workspace", NULL, &b->workspaces[i]));
+    return DC_OK;
+}
+
+extern "C" dc_status dc_cuda_branches(dc_cuda *cuda, int count) {
+    while ((int)cuda->branches.size() < count)
+        DC_TRY(new_branch(cuda));
+    return DC_OK;
+}
+
+static dc_status use_branch(dc_cuda *cuda, int number) {
+    DC_TRY(dc_cuda_branches(cuda, number + 1));
+    branch *b = cuda->branches[(size_t)number];
+    cuda->lanes = b->lanes;
+    cuda->workspaces = b->workspaces;
+    cuda->stream = b->lanes[0];
+    cuda->workspace = b->workspaces[0];
+    return DC_OK;
+}
+
+extern "C" dc_status dc_cuda_branch(dc_cuda *cuda, int number) {
+    if (number == 0) CU(cudaEventRecord(cuda->fork, cuda->branches[0]->lanes[0]));
+    DC_TRY(use_branch(cuda, number));
+    if (number) CU(cudaStreamWaitEvent(cuda->stream, cuda->fork));
+    return DC_OK;
+}
+
+extern "C" dc_status dc_cuda_join(dc_cuda *cuda, int count) {
+    for (int i = 1; i < count; i++) {
+        branch *b = cuda->branches[(size_t)i];
+        CU(cudaEventRecord(b->done, b->lanes[0]));
+        CU(cudaStreamWaitEvent(cuda->branches[0]->lanes[0], b->done));
+    }
+    return use_branch(cuda, 0);
+}
+
 static dc_status open_device(dc_cuda *cuda) {
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
@@ -40,13 +84,8 @@ static dc_status open_device(dc_cuda *cuda) {
     CU(cudaSetDevice(0));
     DC_TRY(dc_blas_open(cuda));
     cuda->workspace_bytes = (size_t)32 << 20;
-    for (int i = 0; i < LANES; i++)
-        CU(cudaStreamCreateWithFlags(&cuda->lanes[i], cudaStreamNonBlocking));
-    cuda->stream = cuda->lanes[0];
-    for (int i = 0; i < LANES; i++)
-        DC_TRY(dc_cuda_take(cuda, cuda->workspace_bytes, "workspace", NULL, &cuda->workspaces[i]));
-    cuda->workspace = cuda->workspaces[0];
-    return DC_OK;
+    CU(cudaEventCreateWithFlags(&cuda->fork, cudaEventDisableTiming));
+    return use_branch(cuda, 0);
 }
 
 extern "C" dc_status dc_cuda_open(dc_cuda **out) {
@@ -65,9 +104,16 @@ extern "C" void dc_cuda_close(dc_cuda *cuda) {
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     for (void *p : cuda->memory)
         cudaFree(p);
+    for (void *p : cuda->host_memory)
+        cudaFreeHost(p);
     dc_blas_close(cuda);
-    for (int i = 0; i < LANES; i++)
-        if (cuda->lanes[i]) cudaStreamDestroy(cuda->lanes[i]);
+    if (cuda->fork) cudaEventDestroy(cuda->fork);
+    for (branch *b : cuda->branches) {
+        for (int i = 0; i < LANES; i++)
+            if (b->lanes[i]) cudaStreamDestroy(b->lanes[i]);
+        if (b->done) cudaEventDestroy(b->done);
+        delete b;
+    }
     delete cuda;
 }
 
@@ -104,6 +150,18 @@ extern "C" dc_status dc_cuda_get(dc_cuda *cuda, void *host, const void *device, 
     return dc_cuda_wait(cuda);
 }
 
+extern "C" dc_status dc_cuda_take_host(dc_cuda *cuda, size_t bytes, void **p) {
+    CU(cudaMallocHost(p, bytes));
+    cuda->host_memory.push_back(*p);
+    memset(*p, 0, bytes);
+    return DC_OK;
+}
+
+extern "C" dc_status dc_cuda_copy(dc_cuda *cuda, void *to, const void *from, size_t bytes) {
+    CU(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda->stream));
+    return DC_OK;
+}
+
 extern "C" dc_status dc_cuda_wait(dc_cuda *cuda) {
     CU(cudaStreamSynchronize(cuda->stream));
     return DC_OK;
@@ -116,23 +174,21 @@ struct dc_recording {
     cudaGraphExec_t exec;
 };
 
-static dc_status record(dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx, int repeats,
-                        cudaGraph_t *graph) {
-    CU(cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal));
-    dc_status status = DC_OK;
-    for (int i = 0; i < repeats && status == DC_OK; i++)
-        status = enqueue(ctx);
-    cudaError_t error = cudaStreamEndCapture(cuda->stream, graph); // also after a failure
+static dc_status record(dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx, cudaGraph_t *graph) {
+    cudaStream_t stream = cuda->stream;
+    CU(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    dc_status status = enqueue(ctx);
+    cudaError_t error = cudaStreamEndCapture(stream, graph); // also after a failure
     if (status != DC_OK) return status;
     return dc_cuda_check(error, "cudaStreamEndCapture");
 }
 
 extern "C" dc_status dc_recording_new(dc_recording **out, dc_cuda *cuda, dc_enqueue_fn *enqueue,
-                                      void *ctx, int repeats) {
+                                      void *ctx) {
     *out = NULL;
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec = NULL;
-    DC_TRY(record(cuda, enqueue, ctx, repeats, &graph));
+    DC_TRY(record(cuda, enqueue, ctx, &graph));
     cudaError_t error = cudaGraphInstantiate(&exec, graph, 0);
     cudaGraphDestroy(graph);
     CU(error);
@@ -150,4 +206,97 @@ extern "C" void dc_recording_free(dc_recording *replay) {
     if (!replay) return;
     cudaGraphExecDestroy(replay->exec);
     delete replay;
+}
+
+// ---- rows that travel ----
+
+struct dc_ring {
+    dc_cuda *cuda;
+    cudaStream_t stream; // of copies
+    size_t chunk_bytes;
+    char *host, *device; // (chunks, chunk_bytes)
+    std::vector<cudaEvent_t> sent, read;
+};
+
+extern "C" dc_status dc_cuda_room(dc_cuda *cuda, size_t *left, size_t *all) {
+    (void)cuda;
+    CU(cudaMemGetInfo(left, all));
+    return DC_OK;
+}
+
+static dc_status make_ring(dc_ring *r, int chunks) {
+    size_t bytes = (size_t)chunks * r->chunk_bytes;
+    CU(cudaStreamCreateWithFlags(&r->stream, cudaStreamNonBlocking));
+    for (int c = 0; c < chunks; c++) {
+        cudaEvent_t event;
+        CU(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+        r->sent.push_back(event);
+        CU(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+        r->read.push_back(event);
+    }
+    DC_TRY(dc_cuda_take(r->cuda, bytes, "rows on their way", "lower batch, or train fewer seeds",
+                        (void **)&r->device));
+    cudaError_t error = cudaMallocHost((void **)&r->host, bytes);
+    if (error == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        return dc_fail(DC_NO_MEMORY, "lower batch, or train fewer seeds",
+                       "no host memory for rows on their way (%.1f MiB that stay in memory asked)",
+                       (double)bytes / 1048576);
+    }
+    CU(error);
+    return dc_cuda_wait(r->cuda); // the device's part is zeroed
+}
+
+extern "C" dc_status dc_ring_new(dc_ring **out, dc_cuda *cuda, int chunks, size_t chunk_bytes) {
+    *out = NULL;
+    dc_ring *r = new dc_ring();
+    r->cuda = cuda;
+    r->chunk_bytes = chunk_bytes;
+    dc_status status = make_ring(r, chunks);
+    if (status != DC_OK)
+        dc_ring_free(r);
+    else
+        *out = r;
+    return status;
+}
+
+extern "C" void dc_ring_free(dc_ring *r) {
+    if (!r) return;
+    if (r->stream) cudaStreamSynchronize(r->stream);
+    for (cudaEvent_t event : r->sent)
+        cudaEventDestroy(event);
+    for (cudaEvent_t event : r->read)
+        cudaEventDestroy(event);
+    if (r->host) cudaFreeHost(r->host);
+    if (r->stream) cudaStreamDestroy(r->stream);
+    delete r;
+}
+
+extern "C" void *dc_ring_device(const dc_ring *r) {
+    return r->device;
+}
+
+extern "C" dc_status dc_ring_host(dc_ring *r, int chunk, void **host) {
+    *host = r->host + (size_t)chunk * r->chunk_bytes;
+    CU(cudaEventSynchronize(r->sent[(size_t)chunk]));
+    return DC_OK;
+}
+
+extern "C" dc_status dc_ring_send(dc_ring *r, int chunk) {
+    size_t at = (size_t)chunk * r->chunk_bytes;
+    CU(cudaStreamWaitEvent(r->stream, r->read[(size_t)chunk]));
+    CU(cudaMemcpyAsync(r->device + at, r->host + at, r->chunk_bytes, cudaMemcpyHostToDevice,
+                       r->stream));
+    CU(cudaEventRecord(r->sent[(size_t)chunk], r->stream));
+    return DC_OK;
+}
+
+extern "C" dc_status dc_ring_await(dc_ring *r, int chunk) {
+    CU(cudaStreamWaitEvent(r->cuda->stream, r->sent[(size_t)chunk]));
+    return DC_OK;
+}
+
+extern "C" dc_status dc_ring_release(dc_ring *r, int chunk) {
+    CU(cudaEventRecord(r->read[(size_t)chunk], r->cuda->stream));
+    return DC_OK;
 }

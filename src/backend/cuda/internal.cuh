@@ -15,13 +15,22 @@ typedef __nv_bfloat16 bf16;
 
 enum { LANES = 4 }; // streams that independent parts of a step take
 
+struct
+    branch { // streams of a part of a step that goes its own way, and workspaces of matrix products
+    cudaStream_t lanes[LANES];
+    void *workspaces[LANES];
+    cudaEvent_t done;
+};
+
 struct dc_cuda {
     cudaStream_t stream; // that launches go to now: lane 0 unless a program says otherwise
     cublasLtHandle_t lt;
-    cudaStream_t lanes[LANES];
-    void *workspace, *workspaces[LANES]; // of matrix products
+    std::vector<branch *> branches;
+    cudaStream_t *lanes; // of the branch under way
+    void *workspace, **workspaces;
+    cudaEvent_t fork;
     size_t workspace_bytes;
-    std::vector<void *> memory;
+    std::vector<void *> memory, host_memory; // taken: of the device, page-locked
     char name[256];
     bool clusters; // blocks can form teams
     bool hopper;   // compute capability 9.0, which mlp.cu is for
@@ -173,6 +182,7 @@ struct narrow {
     int cols;
     bool add, sync; // sync: a barrier first
     double a, b;
+    double g; // gradient of a reduction, which is known beforehand
     const float *x[DC_INPUTS];
     int64_t step[DC_INPUTS];
     int members[DC_INPUTS];
@@ -180,12 +190,32 @@ struct narrow {
     int64_t ystep;
     const float *dy;
     int64_t dystep;
+    // Registers that hold member 0 of these numbers, the others follow; -1: read them from memory.
+    int x_slot[DC_INPUTS], dy_slot, y_slot;
+    bool y_there; // y's register holds what is added to
+    int sum;      // forward of a reduction: number of its sum
 };
-enum { NARROW_ZERO = DC_OPS, NARROW_ONE, NARROW_MOST = 200 }; // most in one launch
+enum { NARROW_ZERO = DC_OPS, NARROW_MOST = 96, NARROW_SLOTS = 160 }; // most in one launch
+struct narrow_list {
+    const narrow *ops; // device
+    int count, slots, sums;
+    double *partials; // (sums, dc_narrow_blocks)
+};
 bool dc_is_narrow(dc_op op);
 bool dc_is_reduction(dc_op op);
-dc_status dc_narrow_run(dc_cuda *cuda, const narrow *device_list, int count, int64_t widest,
-                        bool together);
+int dc_narrow_sums(dc_op op);              // that a reduction takes
+int dc_narrow_blocks(const dc_cuda *cuda); // that leave a partial sum each
+dc_status dc_narrow_run(dc_cuda *cuda, const narrow_list *list);
+
+// What is left of reductions when all groups are done: their sums, then ops on single numbers, in order.
+struct final_op {
+    int op; // a reduction, add or affine
+    double a, b, cells;
+    const double *partials;
+    int blocks;
+    const float *x, *y;
+    float *out;
+};
 
 dc_status dc_splice_fwd(dc_cuda *cuda, tensor x, tensor y, tensor out, int column);
 dc_status dc_splice_bwd(dc_cuda *cuda, tensor dout, tensor dy, int column, bool add);
@@ -225,15 +255,19 @@ struct update_job {
     const float *loss;
     const column_sum *sums; // (sum_count)
     int sum_count, sum_longest;
+    const final_op *finals; // (final_count)
+    int final_count;
     const shadow *shadows; // (shadow_count)
     int shadow_count;
     const piece *pieces; // (piece_count)
     int piece_count;
     const panels *matrices;
+    int widest; // of their columns
 };
 enum { NORM_BLOCKS = 256 };
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *job);
-dc_status dc_update_run(dc_cuda *cuda, const update_job *job);
+dc_status dc_update_run(dc_cuda *cuda, const update_job *job); // all but the counter
+dc_status dc_tick_run(dc_cuda *cuda, const update_job *job);
 dc_status dc_shadows_run(dc_cuda *cuda, const update_job *job);
 
 #endif

@@ -3,9 +3,7 @@
 // panels of the matrices (internal.cuh) into a ring, keeps all columns of the rows in its shared
 // memory, and sends what it computed to the others. Backward goes the same way with the transposed
 // matrices, and leaves what dW needs; a second kernel forms all dW of a network.
-#include "backend/cuda/internal.cuh"
-
-#include <cooperative_groups.h>
+#include "backend/cuda/hopper.cuh"
 
 enum {
     ROWS = MLP_ROWS,
@@ -16,12 +14,7 @@ enum {
     PIECE_OF_ROWS = ROWS * PANEL_IN * 2,
     SLICE = COLUMNS / PANEL_IN * PIECE_OF_ROWS, // what a block computes of a layer, bytes
     THREADS = GROUPS * 128,
-    MANY_BLOCKS = 400, // for dW
 };
-
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define HOPPER 1
-#endif
 
 template <int CTAS> struct block { // a block's place, and a thread's in it
     enum {
@@ -50,156 +43,7 @@ template <int CTAS> static size_t shared_bytes() {
            sizeof(float) * 4 * 4 * COLUMNS + (2 * B::STAGES + 2) * 8;
 }
 
-// ---- PTX ----
-
-__device__ static inline uint32_t shared_address(const void *p) {
-    return (uint32_t)__cvta_generic_to_shared(p);
-}
-
-__device__ static inline void copy_16(uint32_t to, const void *from, bool there) {
-    int bytes = there ? 16 : 0; // the rest becomes zero
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes));
-}
-
-__device__ static inline void copies_end() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <int LEFT> __device__ static inline void copies_wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
-}
-
-__device__ static inline uint32_t pack(float a, float b) {
-    __nv_bfloat162 v = __floats2bfloat162_rn(a, b);
-    return *(uint32_t *)&v;
-}
-
-__device__ static inline float2 unpack(uint32_t v) {
-    return __bfloat1622float2(*(__nv_bfloat162 *)&v);
-}
-
 #ifdef HOPPER
-// Barriers of a ring, and copies that count on them.
-__device__ static inline void barrier_new(uint32_t at, int count) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(count) : "memory");
-}
-
-__device__ static inline void barrier_arrive(uint32_t at) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory");
-}
-
-__device__ static inline void barrier_expect(uint32_t at, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes)
-                 : "memory");
-}
-
-__device__ static inline void barrier_wait(uint32_t at, uint32_t parity) {
-    asm volatile("{\n.reg .pred p;\nagain:\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
-                 "@p bra done;\nbra again;\ndone:\n}" ::"r"(at),
-                 "r"(parity)
-                 : "memory");
-}
-
-__device__ static inline void bulk_copy(uint32_t to, const void *from, int bytes,
-                                        uint32_t barrier) {
-    barrier_expect(barrier, bytes);
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];" ::"r"(to),
-                 "l"(from), "r"(bytes), "r"(barrier)
-                 : "memory");
-}
-
-// The same place in the shared memory of another block of the cluster.
-__device__ static inline uint32_t of_block(uint32_t at, int rank) {
-    uint32_t there;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
-    return there;
-}
-
-__device__ static inline void send(uint32_t to, uint32_t from, int bytes, uint32_t barrier) {
-    asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];" ::"r"(to),
-                 "r"(from), "r"(bytes), "r"(barrier)
-                 : "memory");
-}
-
-__device__ static inline void send_two(uint32_t to, float2 v, uint32_t barrier) {
-    asm volatile(
-        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::
-            "r"(to),
-        "f"(v.x), "f"(v.y), "r"(barrier)
-        : "memory");
-}
-
-__device__ static inline void cluster_sync() {
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
-                     : "memory");
-}
-
-__device__ static inline void workers_sync() { // the threads that compute
-    asm volatile("bar.sync 1, 512;" ::: "memory");
-}
-
-// What ordinary stores wrote is seen by the tensor cores.
-__device__ static inline void rows_written() {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-__device__ static inline void products_begin() {
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-
-__device__ static inline void products_end() {
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-
-template <int LEFT> __device__ static inline void products_wait() {
-    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
-}
-
-// Where a factor lies: rows of 128 bytes whose 16-byte pieces are swizzled, eight rows `eight` bytes apart;
-// `across` bytes to the next 64 columns where the factor is transposed.
-__device__ static inline uint64_t factor(uint32_t at, int eight, int across) {
-    return (uint64_t)(at >> 4 & 0x3fff) | (uint64_t)(across >> 4) << 16 |
-           (uint64_t)(eight >> 4) << 32 | (uint64_t)1 << 62;
-}
-
-#define FOUR(i)    "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
-#define SIXTEEN(i) FOUR(i), FOUR(i + 4), FOUR(i + 8), FOUR(i + 12)
-
-// c (64, N) += a b for 16 of the inner dimension; add 0: c = a b. A number i of c is column
-// i / 4 * 8 + lane % 4 * 2 + i % 2 of row warp * 16 + i / 2 % 2 * 8 + lane / 4.
-__device__ static inline void multiply_64(float c[32], uint64_t a, uint64_t b, int add) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-                 "%32, %33, p, 1, 1, 0, 0;\n}"
-                 : SIXTEEN(0), SIXTEEN(16)
-                 : "l"(a), "l"(b), "r"(add));
-}
-
-__device__ static inline void multiply_32(float c[16], uint64_t a, uint64_t b, int add) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {"
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
-                 "%16, %17, p, 1, 1, 0, 0;\n}"
-                 : SIXTEEN(0)
-                 : "l"(a), "l"(b), "r"(add));
-}
-
-// Both factors transposed: their rows are the inner dimension.
-__device__ static inline void multiply_turned(float c[64], uint64_t a, uint64_t b) {
-    asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-                 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-                 "%64, %65, 1, 1, 1, 1, 1;"
-                 : SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48)
-                 : "l"(a), "l"(b));
-}
 
 // ---- a block's way through the matrices ----
 
@@ -291,9 +135,10 @@ template <int CTAS> __device__ static inline void release(const mlp &j, block<CT
     __syncwarp();
 }
 
-// acc = the rows times the group's columns of the next matrix.
-template <int CTAS>
-__device__ static void product(const mlp &j, block<CTAS> &b, float acc[32], int panels) {
+// acc = the rows times the group's columns of the next matrix; `meanwhile` runs beside it.
+template <int CTAS, typename F>
+__device__ static void product(const mlp &j, block<CTAS> &b, float acc[32], int panels,
+                               F meanwhile) {
     uint32_t rows = shared_address(b.rows);
     for (int p = 0; p < panels; p++) {
         uint32_t panel = await_panel(b) + b.group * (PANEL / GROUPS);
@@ -303,7 +148,10 @@ __device__ static void product(const mlp &j, block<CTAS> &b, float acc[32], int 
             multiply_64(acc, factor(rows + p * PIECE_OF_ROWS + k * 32, 1024, 16),
                         factor(panel + k * 32, 1024, 16), p || k);
         products_end();
-        if (!p) continue;
+        if (!p) {
+            meanwhile();
+            continue;
+        }
         products_wait<1>(); // the panel before this one has been read
         release(j, b, b.taken - 2);
     }
@@ -523,17 +371,22 @@ template <int CTAS> __device__ static void work_forward(const mlp &j, block<CTAS
     bool keep = b.row0 < j.hi && b.row0 + ROWS > j.lo;
     float acc[32];
     uint32_t z[16];
+    auto store = [&](int i) { // of layer i what backward needs
+        if (i < 0 || !keep) return;
+        const mlp_layer &l = j.layer[i];
+        if (l.z) store_kept(j, l, b, z);
+        if (l.h) store_slice(b, l.h + b.e * (int64_t)(j.hi - j.lo) * b.WIDTH, j.lo, j.hi);
+    };
     for (int i = 0; i < j.layers; i++) {
         const mlp_layer &l = j.layer[i];
-        product(j, b, acc, l.in_pad / PANEL_IN);
+        product(j, b, acc, l.in_pad / PANEL_IN, [&] { store(i - 1); });
         activate(l, b, acc, z);
         await_numbers(b);
         normalise(j, l, b, acc, keep);
         share_slice(b);
-        if (keep && l.z) store_kept(j, l, b, z);
-        if (keep && l.h) store_slice(b, l.h + b.e * (int64_t)(j.hi - j.lo) * b.WIDTH, j.lo, j.hi);
         await_slices(b);
     }
+    store(j.layers - 1);
     if (b.rank || b.group) return;
     float thin[16];
     thin_product(b, thin);
@@ -737,13 +590,14 @@ template <int CTAS> __device__ static void work_backward(const mlp &j, block<CTA
         await_numbers(b);
         through_layer(b, acc, z, r);
         share_slice(b);
-        if (j.head_parts || l.dz) // weights are trained
+        if (l.dz) { // weights are trained
             store_sums(b, l.parts + part * 3 * b.WIDTH, head ? head_parts : NULL);
-        if (l.dz) store_slice(b, l.dz + b.e * (int64_t)(j.hi - j.lo) * b.WIDTH, j.lo, j.hi);
+            store_slice(b, l.dz + b.e * (int64_t)(j.hi - j.lo) * b.WIDTH, j.lo, j.hi);
+        }
         await_slices(b);
         if (!i) break;
         load_kept(j, j.layer[i - 1], b, z); // while the product runs
-        product(j, b, acc, b.WIDTH / PANEL_IN);
+        product(j, b, acc, b.WIDTH / PANEL_IN, [] {});
     }
     if (!j.dx || b.rank || b.group) return;
     float thin[16];
@@ -778,168 +632,10 @@ __global__ static void __launch_bounds__(THREADS, 1) backward(const __grid_const
 #endif
 }
 
-// ---- dW = X^T dZ of every layer: tiles of 128 inputs and 128 outputs ----
-
-enum { TILE = 128, CHUNK = 64, DW_STAGES = 3, DW_THREADS = 256 };
-enum {
-    PIECE_BYTES = CHUNK * 128,
-    DW_STAGE = 4 * PIECE_BYTES
-}; // pieces of 64 columns: two of x, two of dz
-
-#ifdef HOPPER
-struct dw_tile {
-    const bf16 *x, *dz; // at the tile's first column
-    int x_ld, x_cols;   // columns of x left from here on
-    int z_ld, rows;
-    float *out;
-    int in; // rows of out left from here on
-};
-
-__device__ static dw_tile find_tile(const mlp &j) {
-    int at = blockIdx.x, e = blockIdx.y, i = 0, across = j.width / TILE;
-    for (;; i++) {
-        int tiles = div_up(j.layer[i].in, TILE) * across;
-        if (at < tiles) break;
-        at -= tiles;
-    }
-    const mlp_layer &l = j.layer[i];
-    int in0 = at / across * TILE, out0 = at % across * TILE;
-    int64_t rows = j.hi - j.lo;
-    dw_tile t;
-    if (i == 0) {
-        t.x = (const bf16 *)j.x.p + (int64_t)j.lo * j.x.ld + in0;
-        t.x_ld = j.x.ld;
-    } else {
-        t.x = j.layer[i - 1].h + e * rows * j.width + in0;
-        t.x_ld = j.width;
-    }
-    t.x_cols = t.x_ld - in0;
-    t.dz = l.dz + e * rows * j.width + out0;
-    t.z_ld = j.width;
-    t.rows = (int)rows;
-    t.out = l.dw + ((int64_t)e * l.in + in0) * j.width + out0;
-    t.in = l.in - in0;
-    return t;
-}
-
-// A chunk of rows, 128 columns: two pieces of 64 columns, swizzled.
-__device__ static void load_columns(uint32_t to, const bf16 *from, int ld, int columns, int row0,
-                                    int rows) {
-#pragma unroll
-    for (int k = 0; k < CHUNK * TILE / 8 / DW_THREADS; k++) {
-        int i = k * DW_THREADS + threadIdx.x, row = i / 16, c = i % 16;
-        bool there = row0 + row < rows && c * 8 < columns;
-        copy_16(to + c / 8 * PIECE_BYTES + row * 128 + ((c % 8) ^ (row & 7)) * 16,
-                there ? from + (int64_t)(row0 + row) * ld + c * 8 : from, there);
-    }
-}
-
-__device__ static void load_chunk(const dw_tile &t, uint32_t to, int chunk) {
-    load_columns(to, t.x, t.x_ld, t.x_cols, chunk * CHUNK, t.rows);
-    load_columns(to + 2 * PIECE_BYTES, t.dz, t.z_ld, TILE, chunk * CHUNK, t.rows);
-}
-
-// Blocks of a cluster have sums over different rows: each adds up its part of the tile, in order, which is
-// numbers [rank * 64 / TEAM, (rank + 1) * 64 / TEAM) of the 64 that a thread has.
-template <int TEAM> __device__ static void gather_shares(float acc[64], char *shared, int rank) {
-    enum { EACH = 64 / TEAM };
-    cooperative_groups::cluster_group team = cooperative_groups::this_cluster();
-    copies_wait<0>();
-    team.sync(); // nobody reads its chunks any more
-#pragma unroll
-    for (int r = 0; r < TEAM; r++) {
-        float *there = (float *)team.map_shared_rank(shared, r) + rank * EACH * DW_THREADS;
-#pragma unroll
-        for (int i = 0; i < EACH; i++)
-            there[i * DW_THREADS + threadIdx.x] = acc[r * EACH + i];
-    }
-    team.sync();
-#pragma unroll
-    for (int r = 0; r < TEAM; r++)
-#pragma unroll
-        for (int i = 0; i < EACH && r == rank; i++) {
-            float sum = 0;
-#pragma unroll
-            for (int k = 0; k < TEAM; k++)
-                sum += ((float *)shared)[(k * EACH + i) * DW_THREADS + threadIdx.x];
-            acc[r * EACH + i] = sum;
-        }
-}
-
-template <int TEAM> __device__ static void run_weights(const mlp &j) {
-    extern __shared__ __align__(1024) char shared[];
-    dw_tile t = find_tile(j);
-    uint32_t base = shared_address(shared);
-    int group = threadIdx.x / 128, all = div_up(t.rows, CHUNK);
-    int per = div_up(all, TEAM), first = blockIdx.z * per; // chunks of this block
-    int chunks = all - first < per ? all - first : per;
-    float acc[64];
-#pragma unroll
-    for (int i = 0; i < 64; i++)
-        acc[i] = 0;
-    for (int c = 0; c < DW_STAGES - 1; c++) {
-        if (c < chunks) load_chunk(t, base + c * DW_STAGE, first + c);
-        copies_end();
-    }
-    for (int c = 0; c < chunks; c++) {
-        copies_wait<DW_STAGES - 2>();
-        rows_written();
-        __syncthreads(); // and the products of the chunk before are done
-        int next = c + DW_STAGES - 1;
-        if (next < chunks) load_chunk(t, base + next % DW_STAGES * DW_STAGE, first + next);
-        copies_end();
-        uint32_t x = base + c % DW_STAGES * DW_STAGE + group * PIECE_BYTES,
-                 z = base + c % DW_STAGES * DW_STAGE + 2 * PIECE_BYTES;
-        products_begin();
-#pragma unroll
-        for (int k = 0; k < CHUNK / 16; k++)
-            multiply_turned(acc, factor(x + k * 2048, 1024, PIECE_BYTES),
-                            factor(z + k * 2048, 1024, PIECE_BYTES));
-        products_end();
-        products_wait<0>();
-    }
-    int rank = blockIdx.z, lane = threadIdx.x & 31;
-    if (TEAM > 1) gather_shares<TEAM>(acc, shared, rank);
-#pragma unroll
-    for (int i = 0; i < 64; i += 2) {
-        int row = group * 64 + threadIdx.x / 32 % 4 * 16 + i / 2 % 2 * 8 + lane / 4,
-            c = i / 4 * 8 + lane % 4 * 2;
-        if (i / (64 / TEAM) == rank && row < t.in)
-            *(float2 *)(t.out + (int64_t)row * j.width + c) = make_float2(acc[i], acc[i + 1]);
-    }
-}
-#endif // HOPPER
-
-template <int TEAM>
-__global__ static void __launch_bounds__(DW_THREADS, 2)
-    weight_gradients(const __grid_constant__ mlp j) {
-#ifdef HOPPER
-    run_weights<TEAM>(j);
-#endif
-}
-
 // ---- launches ----
 
 bool dc_mlp_fits(const dc_cuda *cuda, int width, int in) {
     return cuda->hopper && (width == 256 || width == 512 || width == 1024) && in <= width;
-}
-
-// A cluster has `x` blocks along x, or `z` along z.
-template <typename K>
-static dc_status launch(dc_cuda *cuda, const mlp *j, K kernel, dim3 grid, int threads, size_t bytes,
-                        int x, int z) {
-    CU(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    cudaLaunchConfig_t launch = {};
-    launch.gridDim = grid;
-    launch.blockDim = dim3((unsigned)threads);
-    launch.dynamicSmemBytes = bytes;
-    launch.stream = cuda->stream;
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim = {(unsigned)x, 1, (unsigned)z};
-    launch.attrs = &attribute;
-    launch.numAttrs = 1;
-    return dc_cuda_check(cudaLaunchKernelEx(&launch, kernel, *j), "mlp(");
 }
 
 template <int CTAS> static dc_status start(dc_cuda *cuda, const mlp *j, bool back, int tiles) {
@@ -968,16 +664,4 @@ int dc_mlp_parts(const mlp *j) {
 
 dc_status dc_mlp_backward(dc_cuda *cuda, const mlp *j) {
     return start_any(cuda, j, true, dc_mlp_parts(j));
-}
-
-dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j) {
-    int tiles = 0, chunks = div_up(j->hi - j->lo, CHUNK), bytes = DW_STAGES * DW_STAGE;
-    for (int i = 0; i < j->layers; i++)
-        tiles += div_up(j->layer[i].in, TILE) * (j->width / TILE);
-    // Blocks share the rows of a tile, so that there is work for the whole device.
-    if (chunks >= 16 && tiles * j->e * 4 <= MANY_BLOCKS)
-        return launch(cuda, j, weight_gradients<4>, dim3(tiles, j->e, 4), DW_THREADS, bytes, 1, 4);
-    if (chunks >= 8 && tiles * j->e * 2 <= MANY_BLOCKS)
-        return launch(cuda, j, weight_gradients<2>, dim3(tiles, j->e, 2), DW_THREADS, bytes, 1, 2);
-    return launch(cuda, j, weight_gradients<1>, dim3(tiles, j->e, 1), DW_THREADS, bytes, 1, 1);
 }

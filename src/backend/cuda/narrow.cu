@@ -1,18 +1,27 @@
 // Narrow ops: distances, targets, weights and losses are a few thousand numbers a step, so a launch
-// of its own for each would cost more than its work. A list of them is one launch: a team of blocks
-// walks the list, its threads walk the numbers, and a barrier stands only where a number's maker was
-// another thread. The team is a cluster where the GPU has those (compute capability 9), else one
-// block. Sums are taken in double and in a fixed order.
+// of its own for each would cost more than its work. A list of them is one launch: a thread takes a number
+// through all of them, with what it made in registers (slots of shared memory); a barrier stands only
+// where a number's maker was another thread. The blocks form a cluster where the GPU has those (compute
+// capability 9), else there is one. Reductions leave partial sums, in double and in a fixed order.
 #include "backend/cuda/internal.cuh"
 
 #include <cooperative_groups.h>
 
-enum { THREADS = 512, TEAM = 8 }; // threads a block, blocks of a cluster
+enum { THREADS = 256, TEAM = 8 }; // threads a block, blocks of a cluster
+
+struct registers {
+    float *slot;  // (slots, THREADS)
+    double *sums; // (sums, THREADS)
+};
+
+__device__ static inline float &at_slot(const registers &r, int slot) {
+    return r.slot[slot * THREADS + threadIdx.x];
+}
 
 // All threads of the team wait for each other and see what the others wrote.
 __device__ static void team_sync() {
 #if __CUDA_ARCH__ >= 900
-    if (gridDim.y > 1) return cooperative_groups::this_cluster().sync();
+    if (gridDim.x > 1) return cooperative_groups::this_cluster().sync();
 #endif
     __syncthreads();
 }
@@ -32,17 +41,21 @@ bool dc_is_reduction(dc_op op) {
     return reduces(op);
 }
 
+int dc_narrow_sums(dc_op op) {
+    return op == DC_OP_relative_mean ? 2 : 1; // of the numbers and of their sizes
+}
+
 // Sum over the team, the same for all its threads.
 __device__ static double team_sum(double v) {
     double sum = block_sum(v);
 #if __CUDA_ARCH__ >= 900
-    if (gridDim.y > 1) {
+    if (gridDim.x > 1) {
         __shared__ double total;
         cooperative_groups::cluster_group team = cooperative_groups::this_cluster();
         if (threadIdx.x == 0) total = sum;
         team.sync();
         sum = 0;
-        for (unsigned b = 0; b < gridDim.y; b++)
+        for (unsigned b = 0; b < gridDim.x; b++)
             sum += *team.map_shared_rank(&total, b);
         team.sync(); // nobody leaves or writes again before all have read
     }
@@ -66,27 +79,40 @@ __device__ static inline float decayed(float v, float lambda) {
     return powf(1 + fmaxf(v, 0), -lambda);
 }
 
-__device__ static inline float at(const narrow &n, int i, int e, int64_t m) {
-    return n.x[i][e * n.step[i] + m];
+__device__ static inline float at(const narrow &n, const registers &r, int i, int e, int64_t m) {
+    int k = n.members[i] > 1 ? e : 0;
+    return n.x_slot[i] >= 0 ? at_slot(r, n.x_slot[i] + k) : n.x[i][k * n.step[i] + m];
 }
 
-__device__ static float expectation(const narrow &n, int64_t r);
-__device__ static double likelihood(const narrow &n, int64_t r);
+__device__ static inline float upstream(const narrow &n, const registers &r, int e, int64_t m) {
+    return n.dy_slot >= 0 ? at_slot(r, n.dy_slot + (n.dystep ? e : 0)) : n.dy[e * n.dystep + m];
+}
+
+__device__ static void put(const narrow &n, const registers &r, int e, int64_t m, float v) {
+    float *out = n.y + e * n.ystep + m;
+    if (n.add) v += n.y_there ? at_slot(r, n.y_slot + e) : *out;
+    *out = v;
+    if (n.y_slot >= 0) at_slot(r, n.y_slot + e) = v;
+}
+
+__device__ static float expectation(const narrow &n, int64_t row);
+__device__ static double likelihood(const narrow &n, int64_t row);
 
 // Value of a number of an op that works number by number.
-__device__ static float forward(const narrow &n, int e, int64_t m) {
-    float x = at(n, 0, e, m), a = (float)n.a, b = (float)n.b;
+__device__ static float forward(const narrow &n, const registers &r, int e, int64_t m) {
+    if (n.op == DC_OP_expected) return expectation(n, m);
+    float x = at(n, r, 0, e, m), a = (float)n.a, b = (float)n.b;
     switch (n.op) {
     case DC_OP_add:
-        return x + at(n, 1, e, m);
+        return x + at(n, r, 1, e, m);
     case DC_OP_mul:
-        return x * at(n, 1, e, m);
+        return x * at(n, r, 1, e, m);
     case DC_OP_affine:
         return x * a + b;
     case DC_OP_clip:
         return x < a ? a : x > b ? b : x;
     case DC_OP_within:
-        return known(x, a) ? at(n, 1, e, m) : at(n, 2, e, m);
+        return known(x, a) ? at(n, r, 1, e, m) : at(n, r, 2, e, m);
     case DC_OP_unpack:
         return x >= 0 ? n.x[1][e * n.step[1] + (int64_t)x] : 0;
     case DC_OP_decay:
@@ -97,122 +123,110 @@ __device__ static float forward(const narrow &n, int e, int64_t m) {
         return softplus(x);
     case DC_OP_power:
         return powf(a, x);
-    case DC_OP_expected:
-        return expectation(n, m);
-    case DC_OP_ensemble_min: {
-        float least = x;
-        for (int k = 1; k < n.members[0]; k++) {
-            float v = n.x[0][k * n.step[0] + m];
-            least = v < least ? v : least;
-        }
-        return least;
-    }
+    case DC_OP_ensemble_min:
+        for (int k = 1; k < n.members[0]; k++)
+            x = fminf(x, at(n, r, 0, k, m));
+        return x;
     }
     return 0;
 }
 
 // What a reduction adds up.
-__device__ static double term(const narrow &n, int e, int64_t m) {
-    float p = at(n, 0, e, m);
-    if (n.op == DC_OP_mean || n.op == DC_OP_relative_mean) return p;
+__device__ static double term(const narrow &n, const registers &r, int e, int64_t m) {
     if (n.op == DC_OP_log_likelihood) return likelihood(n, m);
-    float t = at(n, 1, e, m), d = p - t;
+    float p = at(n, r, 0, e, m);
+    if (n.op == DC_OP_mean || n.op == DC_OP_relative_mean) return p;
+    float t = at(n, r, 1, e, m), d = p - t;
     if (n.op == DC_OP_square) return (double)d * d;
+    float w = n.x[2] ? at(n, r, 2, e, m) : 1;
     if (n.op == DC_OP_bce) {
-        float weight =
-            (t >= logistic(p) ? (float)n.a : 1 - (float)n.a) * (n.x[2] ? at(n, 2, e, m) : 1);
+        float weight = (t >= logistic(p) ? (float)n.a : 1 - (float)n.a) * w;
         return weight * (t * softplus(-p) + (1 - t) * softplus(p));
     }
-    float w = n.x[2] ? at(n, 2, e, m) : 1;
     return w * (p < t ? (float)n.a : 1 - (float)n.a) * d * d; // expectile
+}
+
+__device__ static void add_terms(const narrow &n, const registers &r, int64_t m) {
+    double *sum = r.sums + n.sum * THREADS + threadIdx.x;
+    for (int e = 0; e < n.members[0]; e++) {
+        double v = term(n, r, e, m);
+        *sum += v;
+        if (n.op == DC_OP_relative_mean) sum[THREADS] += fabs(v);
+    }
+}
+
+// Gradient of a reduction toward a number of input n.input; g is its own gradient, scaled.
+__device__ static float reduction_grad(const narrow &n, const registers &r, float g, int e,
+                                       int64_t m) {
+    if (n.op == DC_OP_mean || n.op == DC_OP_relative_mean) return g;
+    float p = at(n, r, 0, e, m), t = at(n, r, 1, e, m), sign = n.input == 0 ? 1 : -1;
+    if (n.op == DC_OP_square) return sign * g * (p - t);
+    float w = n.x[2] ? at(n, r, 2, e, m) : 1;
+    if (n.op == DC_OP_bce) {
+        float q = logistic(p);
+        return g * (t >= q ? (float)n.a : 1 - (float)n.a) * w * (q - t);
+    }
+    return sign * g * w * (p < t ? (float)n.a : 1 - (float)n.a) * (p - t);
 }
 
 __device__ static double mean_size(const narrow &n, int64_t first, int64_t stride) { // of |x|
     double sum = 0;
     for (int e = 0; e < n.members[0]; e++)
         for (int64_t m = first; m < n.count; m += stride)
-            sum += fabsf(at(n, 0, e, m));
+            sum += fabsf(n.x[0][e * n.step[0] + m]);
     return team_sum(sum) / (double)(n.members[0] * n.count) + 1e-6;
 }
 
-__device__ static void reduce(const narrow &n, int64_t first, int64_t stride) {
-    double sum = 0, cells = (double)(n.members[0] * n.count);
-    for (int e = 0; e < n.members[0]; e++)
-        for (int64_t m = first; m < n.count; m += stride)
-            sum += term(n, e, m);
-    sum = team_sum(sum);
-    double scale = n.op == DC_OP_bce         ? n.b
-                   : n.op == DC_OP_square    ? n.a
-                   : n.op == DC_OP_expectile ? 2
-                                             : 1;
-    double value = scale * sum / cells;
-    if (n.op == DC_OP_relative_mean) value = (double)(float)value / mean_size(n, first, stride);
-    if (first == 0) *n.y = (float)value;
+__device__ static float reduction_scale(const narrow &n) {
+    double cells = (double)(n.members[0] * n.count);
+    if (n.op == DC_OP_bce) return (float)(n.g * n.b / cells);
+    if (n.op == DC_OP_square) return (float)(n.g * 2 * n.a / cells);
+    if (n.op == DC_OP_expectile) return (float)(n.g * 4 / cells);
+    return (float)(n.g / cells);
 }
 
-// Gradient of a reduction toward a number of input n.input; g is its own gradient, scaled.
-__device__ static float reduction_grad(const narrow &n, float g, int e, int64_t m) {
-    if (n.op == DC_OP_mean || n.op == DC_OP_relative_mean) return g;
-    float p = at(n, 0, e, m), t = at(n, 1, e, m), sign = n.input == 0 ? 1 : -1;
-    if (n.op == DC_OP_square) return sign * g * (p - t);
-    if (n.op == DC_OP_bce) {
-        float q = logistic(p);
-        return g * (t >= q ? (float)n.a : 1 - (float)n.a) * (n.x[2] ? at(n, 2, e, m) : 1) * (q - t);
-    }
-    float w = n.x[2] ? at(n, 2, e, m) : 1;
-    return sign * g * w * (p < t ? (float)n.a : 1 - (float)n.a) * (p - t);
-}
-
-__device__ static float reduction_scale(const narrow &n, int64_t first, int64_t stride) {
-    double g = *n.dy, cells = (double)(n.members[0] * n.count);
-    if (n.op == DC_OP_bce) return (float)(g * n.b / cells);
-    if (n.op == DC_OP_square) return (float)(g * 2 * n.a / cells);
-    if (n.op == DC_OP_expectile) return (float)(g * 4 / cells);
-    if (n.op == DC_OP_relative_mean) return (float)(g / mean_size(n, first, stride) / cells);
-    return (float)(g / cells);
-}
-
-__device__ static float backward(const narrow &n, int e, int64_t m) {
-    float g = n.dy[e * n.dystep + m], a = (float)n.a, b = (float)n.b;
+__device__ static float backward(const narrow &n, const registers &r, int e, int64_t m) {
+    float g = upstream(n, r, e, m), a = (float)n.a, b = (float)n.b;
     switch (n.op) {
     case DC_OP_add:
         return g;
     case DC_OP_mul:
-        return g * at(n, 1 - n.input, e, m);
+        return g * at(n, r, 1 - n.input, e, m);
     case DC_OP_affine:
         return g * a;
     case DC_OP_clip: {
-        float x = at(n, 0, e, m);
+        float x = at(n, r, 0, e, m);
         return x >= a && x <= b ? g : 0;
     }
     case DC_OP_within:
-        return known(at(n, 0, e, m), a) ? 0 : g;
+        return known(at(n, r, 0, e, m), a) ? 0 : g;
     case DC_OP_decay: {
-        float x = at(n, 0, e, m);
+        float x = at(n, r, 0, e, m);
         return x <= 0 ? 0 : g * -a * decayed(x, a + 1);
     }
     case DC_OP_sigmoid: {
-        float s = logistic(at(n, 0, e, m));
+        float s = logistic(at(n, r, 0, e, m));
         return g * s * (1 - s);
     }
     case DC_OP_softplus:
-        return g * logistic(at(n, 0, e, m));
+        return g * logistic(at(n, r, 0, e, m));
     }
     return 0;
 }
 
-__device__ static void put(const narrow &n, int e, int64_t m, float v) {
-    float *out = n.y + e * n.ystep + m;
-    *out = n.add ? *out + v : v;
-}
-
 // d of ensemble_min goes to the member that was least; the others get 0.
-__device__ static void min_grad(const narrow &n, int64_t m) {
+__device__ static void min_grad(const narrow &n, const registers &r, int64_t m) {
     int least = 0;
-    for (int k = 1; k < n.members[0]; k++)
-        if (n.x[0][k * n.step[0] + m] < n.x[0][least * n.step[0] + m]) least = k;
+    float lowest = at(n, r, 0, 0, m), g = upstream(n, r, 0, m);
+    for (int k = 1; k < n.members[0]; k++) {
+        float v = at(n, r, 0, k, m);
+        if (v < lowest) {
+            lowest = v;
+            least = k;
+        }
+    }
     for (int k = 0; k < n.members[0]; k++)
-        put(n, k, m, k == least ? n.dy[m] : 0);
+        put(n, r, k, m, k == least ? g : 0);
 }
 
 // ---- softmax policies: a row of few columns at a time ----
@@ -226,16 +240,16 @@ __device__ static float log_sum(const float *x, int cols) {
     return most + logf(sum);
 }
 
-__device__ static float expectation(const narrow &n, int64_t r) {
-    const float *x = n.x[0] + r * n.cols, *q = n.x[1] + r * n.cols;
+__device__ static float expectation(const narrow &n, int64_t row) {
+    const float *x = n.x[0] + row * n.cols, *q = n.x[1] + row * n.cols;
     float total = log_sum(x, n.cols), sum = 0;
     for (int c = 0; c < n.cols; c++)
         sum += expf(x[c] - total) * q[c];
     return sum;
 }
 
-__device__ static double likelihood(const narrow &n, int64_t r) {
-    const float *x = n.x[0] + r * n.cols, *t = n.x[1] + r * n.cols;
+__device__ static double likelihood(const narrow &n, int64_t row) {
+    const float *x = n.x[0] + row * n.cols, *t = n.x[1] + row * n.cols;
     float total = log_sum(x, n.cols);
     double sum = 0;
     for (int c = 0; c < n.cols; c++)
@@ -243,82 +257,100 @@ __device__ static double likelihood(const narrow &n, int64_t r) {
     return sum;
 }
 
-__device__ static void softmax_grad(const narrow &n, float g, int64_t r) {
-    const float *x = n.x[0] + r * n.cols, *y = n.x[1] + r * n.cols;
+__device__ static void softmax_grad(const narrow &n, const registers &r, float g, int64_t row) {
+    const float *x = n.x[0] + row * n.cols, *y = n.x[1] + row * n.cols;
     bool mean = n.op == DC_OP_expected;
-    float total = log_sum(x, n.cols), mass = 0, middle = mean ? expectation(n, r) : 0;
+    float total = log_sum(x, n.cols), mass = 0, middle = mean ? expectation(n, row) : 0,
+          up = mean ? upstream(n, r, 0, row) : g;
     for (int c = 0; c < n.cols; c++)
         mass += y[c];
     for (int c = 0; c < n.cols; c++) {
-        float p = expf(x[c] - total);
-        put(n, 0, r * n.cols + c, mean ? n.dy[r] * p * (y[c] - middle) : g * (y[c] - mass * p));
+        float p = expf(x[c] - total), *out = n.y + row * n.cols + c;
+        float v = mean ? up * p * (y[c] - middle) : up * (y[c] - mass * p);
+        *out = n.add ? *out + v : v;
     }
 }
 
-__device__ static void run_one(const narrow &n, int64_t first, int64_t stride) {
-    if (n.op == NARROW_ONE) {
-        if (first == 0) *n.y = 1;
-        return;
-    }
-    if (n.op < DC_OPS && n.input < 0 && reduces(n.op)) {
-        reduce(n, first, stride);
-        return;
-    }
-    float g =
-        n.op < DC_OPS && n.input >= 0 && reduces(n.op) ? reduction_scale(n, first, stride) : 0;
-    for (int64_t m = first; m < n.count; m += stride) {
-        if (n.op == DC_OP_ensemble_min && n.input >= 0) {
-            min_grad(n, m);
-            continue;
-        }
-        if ((n.op == DC_OP_expected || n.op == DC_OP_log_likelihood) && n.input >= 0) {
-            softmax_grad(n, g, m);
-            continue;
-        }
-        for (int e = 0; e < n.e; e++) {
-            if (n.op == NARROW_ZERO)
-                n.y[e * n.ystep + m] = 0;
-            else if (n.input < 0)
-                n.y[e * n.ystep + m] = forward(n, e, m);
-            else
-                put(n, e, m, reduces(n.op) ? reduction_grad(n, g, e, m) : backward(n, e, m));
-        }
-    }
+// One number through one op.
+__device__ static void run_one(const narrow &n, const registers &r, float scale, int64_t m) {
+    bool reduction = n.op < DC_OPS && reduces(n.op);
+    if (n.input < 0 && reduction)
+        add_terms(n, r, m);
+    else if (n.input >= 0 && n.op == DC_OP_ensemble_min)
+        min_grad(n, r, m);
+    else if (n.input >= 0 && (n.op == DC_OP_expected || n.op == DC_OP_log_likelihood))
+        softmax_grad(n, r, scale, m);
+    else
+        for (int e = 0; e < n.e; e++)
+            put(n, r, e, m,
+                n.op == NARROW_ZERO ? 0
+                : n.input < 0       ? forward(n, r, e, m)
+                : reduction         ? reduction_grad(n, r, scale, e, m)
+                                    : backward(n, r, e, m));
 }
 
-// Grid (x, y): x blocks side by side for lists without barriers, or y blocks that form a team.
-__global__ static void __launch_bounds__(THREADS) run(const narrow *list, int count) {
-    int64_t block = (int64_t)blockIdx.x * gridDim.y + blockIdx.y,
-            blocks = (int64_t)gridDim.x * gridDim.y;
-    int64_t first = block * blockDim.x + threadIdx.x, stride = blocks * blockDim.x;
-    __shared__ narrow copy[NARROW_MOST];
-    for (int w = threadIdx.x; w < (int)(sizeof *copy / 4) * count; w += blockDim.x)
-        ((uint32_t *)copy)[w] = ((const uint32_t *)list)[w];
+// Ops [from, to) have no barrier among them: each thread takes its numbers through all of them.
+__device__ static void run_phase(const narrow *ops, int from, int to, const registers &r,
+                                 float *scale, int64_t first, int64_t stride) {
+    int64_t most = 0;
+    for (int i = from; i < to; i++) {
+        most = ops[i].count > most ? ops[i].count : most;
+        if (ops[i].input < 0 || !(ops[i].op < DC_OPS && reduces(ops[i].op))) continue;
+        double size = ops[i].op == DC_OP_relative_mean ? mean_size(ops[i], first, stride) : 1;
+        if (threadIdx.x == 0) scale[i] = (float)(reduction_scale(ops[i]) / size);
+    }
     __syncthreads();
-    for (int i = 0; i < count; i++) {
-        if (copy[i].sync) team_sync();
-        run_one(copy[i], first, stride);
+    for (int64_t m = first; m < most; m += stride)
+        for (int i = from; i < to; i++)
+            if (m < ops[i].count) run_one(ops[i], r, scale[i], m);
+}
+
+__global__ static void __launch_bounds__(THREADS) run(narrow_list list) {
+    extern __shared__ __align__(16) char shared[];
+    __shared__ float scale[NARROW_MOST];
+    registers r;
+    r.sums = (double *)shared;
+    narrow *ops = (narrow *)(r.sums + list.sums * THREADS);
+    r.slot = (float *)(ops + list.count);
+    int64_t first = (int64_t)blockIdx.x * THREADS + threadIdx.x,
+            stride = (int64_t)gridDim.x * THREADS;
+    for (int w = threadIdx.x; w < (int)(sizeof *ops / 4) * list.count; w += THREADS)
+        ((uint32_t *)ops)[w] = ((const uint32_t *)list.ops)[w];
+    for (int i = 0; i < list.sums; i++)
+        r.sums[i * THREADS + threadIdx.x] = 0;
+    __syncthreads();
+    for (int i = 0, end; i < list.count; i = end) {
+        if (ops[i].sync) team_sync();
+        for (end = i + 1; end < list.count && !ops[end].sync; end++)
+            ;
+        run_phase(ops, i, end, r, scale, first, stride);
+    }
+    for (int i = 0; i < list.sums; i++) {
+        double sum = block_sum(r.sums[i * THREADS + threadIdx.x]);
+        if (threadIdx.x == 0) list.partials[i * gridDim.x + blockIdx.x] = sum;
     }
 }
 
-dc_status dc_narrow_run(dc_cuda *cuda, const narrow *list, int count, int64_t widest,
-                        bool together) {
-    if (!together) {
-        int blocks = div_up(widest, THREADS);
-        if (blocks > 264) blocks = 264;
-        run<<<blocks, THREADS, 0, cuda->stream>>>(list, count);
-        return dc_cuda_check(cudaGetLastError(), "narrow(");
-    }
+int dc_narrow_blocks(const dc_cuda *cuda) {
+    return cuda->clusters ? TEAM : 1;
+}
+
+dc_status dc_narrow_run(dc_cuda *cuda, const narrow_list *list) {
+    size_t bytes = (size_t)list->sums * THREADS * sizeof(double) +
+                   (size_t)list->count * sizeof(narrow) +
+                   (size_t)list->slots * THREADS * sizeof(float);
+    CU(cudaFuncSetAttribute(run, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     cudaLaunchConfig_t launch = {};
-    launch.gridDim = dim3(1, cuda->clusters ? TEAM : 1);
+    launch.gridDim = dim3((unsigned)dc_narrow_blocks(cuda));
     launch.blockDim = dim3(THREADS);
+    launch.dynamicSmemBytes = bytes;
     launch.stream = cuda->stream;
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim = {1, launch.gridDim.y, 1};
+    attribute.val.clusterDim = {launch.gridDim.x, 1, 1};
     launch.attrs = &attribute;
     launch.numAttrs = cuda->clusters ? 1 : 0;
-    return dc_cuda_check(cudaLaunchKernelEx(&launch, run, list, count), "narrow(");
+    return dc_cuda_check(cudaLaunchKernelEx(&launch, run, *list), "narrow(");
 }
 
 // ---- splice: wide, and its output is a network's input ----

@@ -2,118 +2,11 @@
 // list of launches. Networks' layers are launches each; narrow ops wait until a layer needs what they
 // make, and then go together as one launch (narrow.cu). With bf16, what flows between layers is bf16,
 // and matrices have bf16 copies; weights, gradients of weights, losses and Adam stay float.
-#include "backend/cuda/internal.cuh"
+#include "backend/cuda/program.cuh"
 
-#include <algorithm>
 #include <cstring>
 
-struct unit { // one thing to start
-    enum kind {
-        LAYER,
-        WEIGHTS,
-        GRADIENT,
-        ZERO,
-        GROUP,
-        NET,
-        NET_BACK,
-        NET_WEIGHTS
-    } what; // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward; NET: a whole network
-    dc_ref node; // or the group's or the network's number
-    std::vector<int> reads,
-        writes; // keys: r is node r's value, count + r its gradient, 2 count + r its sums
-    std::vector<int> waits; // units of other lanes that must be done first
-    int lane;
-    bool awaited; // by another lane, so it leaves an event
-    cudaEvent_t done;
-};
-
-struct group { // of narrow ops
-    narrow *device;
-    std::vector<narrow> list;
-    std::vector<int> reads, writes;
-    int64_t widest;
-    bool together;
-};
-
-struct part_sums { // of a layer's backward: where sums over rows lie until they are added up
-    float *p;
-    int count;
-};
-
-struct net {                          // a whole network in one launch (mlp.cu)
-    std::vector<dc_ref> linear, norm; // hidden layers
-    dc_ref head, x;
-    bool back, weights; // backward is wanted; with dW
-    mlp job;
-};
-
-struct dc_program {
-    dc_cuda *cuda;
-    dc_program_spec spec;
-    const dc_graph *g;
-    dc_slabs slabs;                  // on the device
-    dc_exec view;                    // for the helpers that know which gradients are wanted
-    std::vector<tensor> value, grad; // of owners
-    std::vector<tensor> copy;        // bf16 copies of matrices, by parameter node
-    std::vector<float2 *> stats;     // of LayerNorm
-    std::vector<part_sums> parts;
-    std::vector<char> half, pad; // bf16; rows padded to 8 numbers, for products
-    std::vector<dc_ref> norm_of; // linear node -> its LayerNorm, which then adds the bias; -1
-    std::vector<net> nets;
-    std::vector<int> net_of; // node -> the network that computes it, -1
-    std::vector<panels> matrices;
-    std::vector<unit> units;
-    std::vector<group> groups;
-    std::vector<char> pending_value, pending_grad; // made by narrow ops that wait
-    std::vector<column_sum> sums;
-    std::vector<shadow> shadows;
-    update_job job;
-    cudaEvent_t begin;
-};
-
-static const dc_node *node(const dc_program *p, dc_ref r) {
-    return &p->g->nodes[r];
-}
-
-static bool is_head(const dc_node *n) {
-    return n->op == DC_OP_linear && n->cols <= HEAD_MAX;
-}
-
-// A first layer whose inputs are few: sums over rows, not a product that would be mostly padding.
-static bool is_thin(const dc_program *p, dc_ref r) {
-    const dc_node *n = node(p, r);
-    return n->op == DC_OP_linear && p->norm_of[r] >= 0 && node(p, n->in[0])->cols <= HEAD_MAX;
-}
-
-static bool trained(const dc_node *n) {
-    return n->lo < n->hi;
-}
-
-static bool wants(const dc_program *p, const dc_node *n, int i) {
-    return dc_wants(&p->view, n, i);
-}
-
-static bool adds(const dc_program *p, const dc_node *n, int i) {
-    return dc_adds(&p->view, n, i);
-}
-
 // ---- what is bf16, and which biases LayerNorm adds ----
-
-// Do all consumers of an owner pass the test? Views count as their owner; kept values do not pass.
-template <typename F> static bool consumers(const dc_program *p, dc_ref r, F test) {
-    if (node(p, r)->keep && node(p, r)->op != DC_OP_INPUT) return false;
-    bool any = false;
-    for (dc_ref c = 0; c < p->g->count; c++) {
-        const dc_node *n = node(p, c);
-        for (int i = 0; i < n->in_count; i++) {
-            if (node(p, n->in[i])->base != r || n->op == DC_OP_ROWS || n->op == DC_OP_STOP)
-                continue;
-            any = true;
-            if (n->in[i] != r || !test(n, i)) return false;
-        }
-    }
-    return any;
-}
 
 static void decide(dc_program *p) {
     for (dc_ref r = 0; r < p->g->count; r++) {
@@ -133,7 +26,7 @@ static void decide(dc_program *p) {
         if (p->spec.precision != DC_BF16) continue;
         // What a layer reads is bf16, and so is what lies between a product and its LayerNorm.
         if (source) p->half[r] = layers_only;
-        if (n->op == DC_OP_linear && !is_head(n))
+        if (n->op == DC_OP_linear && !is_head(p, r))
             p->half[r] = p->norm_of[r] >= 0 && p->half[node(p, n->in[0])->base];
         if (n->op == DC_OP_gelu_layernorm) p->half[r] = layers_only && p->half[n->in[0]];
     }
@@ -141,72 +34,7 @@ static void decide(dc_program *p) {
         if (node(p, r)->op == DC_OP_gelu_layernorm && !p->half[r]) p->half[node(p, r)->in[0]] = 0;
 }
 
-// ---- whole networks ----
-
-// The hidden layers that lead to a head, last first; false where one launch cannot do them.
-static bool trace_net(const dc_program *p, dc_ref head, net *out) {
-    auto alone = [](const dc_node *, int i) { return i == 0; };
-    const dc_node *last = node(p, head);
-    *out = net();
-    out->head = head;
-    dc_ref at = last->in[0];
-    while (node(p, at)->op == DC_OP_gelu_layernorm) {
-        dc_ref linear = node(p, at)->in[0];
-        if (node(p, linear)->op != DC_OP_linear || p->norm_of[linear] != at ||
-            !consumers(p, at, alone) || !p->half[at] || !p->half[linear])
-            return false;
-        out->norm.insert(out->norm.begin(), at);
-        out->linear.insert(out->linear.begin(), linear);
-        at = node(p, linear)->in[0];
-    }
-    const dc_node *x = node(p, at);
-    out->x = at;
-    if (out->linear.empty() || out->linear.size() > MLP_LAYERS || !p->half[at] || !p->pad[at] ||
-        x->base != at || x->e != 1 || last->lo % MLP_ROWS)
-        return false;
-    for (dc_ref r : out->linear)
-        if (node(p, r)->cols != node(p, out->linear[0])->cols) return false;
-    return dc_mlp_fits(p->cuda, node(p, out->linear[0])->cols, x->cols);
-}
-
-// Does anybody but the network itself add to what it gives in backward?
-static bool shares_gradients(const dc_program *p, const net *n) {
-    const dc_node *first = node(p, n->linear[0]);
-    if (wants(p, first, 0) && (node(p, n->x)->op != DC_OP_splice || adds(p, first, 0) ||
-                               node(p, node(p, n->x)->in[1])->cols > THIN))
-        return true;
-    for (dc_ref r : n->linear)
-        if (wants(p, node(p, r), 1) && adds(p, node(p, r), 1)) return true;
-    return false;
-}
-
-static void find_nets(dc_program *p) {
-    p->net_of.assign((size_t)p->g->count, -1);
-    for (dc_ref r = 0; p->spec.precision == DC_BF16 && r < p->g->count; r++) {
-        net n;
-        if (!is_head(node(p, r)) || p->norm_of[r] >= 0 || !trace_net(p, r, &n)) continue;
-        n.back = trained(node(p, r));
-        n.weights = n.back && wants(p, node(p, r), 1);
-        if (n.back && shares_gradients(p, &n)) continue;
-        for (size_t i = 0; i < n.linear.size(); i++)
-            p->net_of[(size_t)n.linear[i]] = p->net_of[(size_t)n.norm[i]] = (int)p->nets.size();
-        p->net_of[(size_t)r] = (int)p->nets.size();
-        p->nets.push_back(n);
-    }
-}
-
-// Inner nodes of a network have no memory of their own.
-static bool inside_net(const dc_program *p, dc_ref r) {
-    int n = p->net_of[(size_t)r];
-    return n >= 0 && p->nets[(size_t)n].head != r;
-}
-
 // ---- memory ----
-
-static dc_status take(dc_program *p, size_t bytes, void **out) {
-    return dc_cuda_take(p->cuda, bytes, "a training step",
-                        "lower batch or hidden, or use --precision bf16", out);
-}
 
 static dc_status take_tensor(dc_program *p, tensor *t, int e, int rows, int cols, bool pad,
                              bool half) {
@@ -218,7 +46,7 @@ static dc_status take_tensor(dc_program *p, tensor *t, int e, int rows, int cols
 // Numbers in one part of a linear node: dW where it is summed in parts, then db unless LayerNorm has it.
 static int part_weights(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r), *x = node(p, n->in[0]);
-    return is_head(n) || is_thin(p, r) ? x->cols * n->cols : 0;
+    return is_head(p, r) || is_thin(p, r) ? x->cols * n->cols : 0;
 }
 
 static int part_length(const dc_program *p, dc_ref r) {
@@ -255,9 +83,10 @@ static dc_status take_slabs(dc_program *p) {
     s->size = p->spec.size;
     s->ema_size = p->spec.ema_size;
     float **all[] = {&s->live, &s->ema, &s->grad, &s->m, &s->v};
-    for (float **slab : all)
+    int count = p->g->loss < 0 ? 2 : 5; // what is not trained has weights alone
+    for (int i = 0; i < count; i++)
         DC_TRY(dc_cuda_take(p->cuda, (size_t)s->size * sizeof(float), "weights", "lower hidden",
-                            (void **)slab));
+                            (void **)all[i]));
     return DC_OK;
 }
 
@@ -265,7 +94,8 @@ static dc_status take_slabs(dc_program *p) {
 static dc_status take_shadows(dc_program *p) {
     for (dc_ref r = 0; p->spec.precision == DC_BF16 && r < p->g->count; r++) {
         const dc_node *n = node(p, r);
-        if (n->op != DC_OP_linear || is_head(n) || !p->half[n->in[0]] || inside_net(p, r)) continue;
+        if (n->op != DC_OP_linear || is_head(p, r) || !p->half[n->in[0]] || inside_net(p, r))
+            continue;
         const dc_node *w = node(p, n->in[1]);
         tensor *copy = &p->copy[n->in[1]];
         if (copy->p) continue;
@@ -287,141 +117,10 @@ static dc_status take_shadows(dc_program *p) {
     return DC_OK;
 }
 
-// ---- tensors of nodes ----
-
-static tensor param(const dc_program *p, float *slab, const dc_node *n) {
-    return tensor{slab + n->offset,           n->e, n->rows, n->cols, n->cols,
-                  (int64_t)n->rows * n->cols, false};
-}
-
-static tensor value_of(const dc_program *p, dc_ref r) {
-    const dc_node *n = node(p, r), *owner = node(p, n->base);
-    if (owner->op == DC_OP_PARAM)
-        return param(p, owner->use == DC_EMA ? p->slabs.ema : p->slabs.live, owner);
-    return rows_of(p->value[n->base], n->row0, n->row0 + n->rows);
-}
-
-// Rows [lo, hi) of a node's gradient.
-static tensor grad_of(const dc_program *p, dc_ref r) {
-    const dc_node *n = node(p, r), *owner = node(p, n->base);
-    if (owner->op == DC_OP_PARAM) return param(p, p->slabs.grad, owner);
-    int first = n->row0 + n->lo - owner->lo;
-    return rows_of(p->grad[n->base], first, first + n->hi - n->lo);
-}
-
-// Of input i of node n, at the rows that n trains.
-static tensor input_value(const dc_program *p, const dc_node *n, int i) {
-    return rows_of(value_of(p, n->in[i]), n->lo, n->hi);
-}
-
-static tensor input_grad(const dc_program *p, const dc_node *n, int i) {
-    int lo = node(p, n->in[i])->lo;
-    return rows_of(grad_of(p, n->in[i]), n->lo - lo, n->hi - lo);
-}
-
 static tensor member(tensor t, int e) {
     if (t.e > 1) t.p = (char *)t.p + e * t.step * (t.half ? 2 : 4);
     t.e = 1;
     return t;
-}
-
-// ---- networks: their memory and their launches ----
-
-// The panels of a matrix; live and stopped uses share them.
-static panels *panels_of(dc_program *p, const dc_node *w) {
-    for (panels &m : p->matrices)
-        if (m.offset == w->offset) return &m;
-    p->matrices.push_back(panels{w->offset, w->e, w->rows, w->cols});
-    return &p->matrices.back();
-}
-
-static dc_status take_panels(dc_program *p, bf16 **mine, int e, int in, int out,
-                             const bf16 **seen) {
-    int wide = out <= THIN ? THIN : out;
-    size_t numbers = (size_t)e * (size_t)(div_up(in, PANEL_IN) * PANEL_IN) * (size_t)wide;
-    if (!*mine) DC_TRY(take(p, numbers * sizeof(bf16), (void **)mine));
-    *seen = *mine;
-    return DC_OK;
-}
-
-// Of the weights that a linear layer uses.
-static dc_status take_weights(dc_program *p, const dc_node *w, const bf16 **out) {
-    panels *m = panels_of(p, w);
-    return take_panels(p, w->use == DC_EMA ? &m->ema : &m->live, w->e, w->rows, w->cols, out);
-}
-
-static const float *vector_of(const dc_program *p, dc_ref r) {
-    return (const float *)value_of(p, r).p;
-}
-
-static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
-    const dc_node *linear = node(p, n->linear[(size_t)i]), *norm = node(p, n->norm[(size_t)i]);
-    const dc_node *w = node(p, linear->in[1]);
-    mlp_layer *l = &j->layer[i];
-    size_t width = (size_t)j->width, e = (size_t)j->e, rows = (size_t)(j->hi - j->lo),
-           rows_all = (size_t)j->tiles * MLP_ROWS, parts = (size_t)dc_mlp_parts(j);
-    l->in = w->rows;
-    l->in_pad = div_up(w->rows, PANEL_IN) * PANEL_IN;
-    l->b = vector_of(p, linear->in[2]);
-    l->scale = vector_of(p, norm->in[1]);
-    l->shift = vector_of(p, norm->in[2]);
-    DC_TRY(take_weights(p, w, &l->w));
-    if (!n->back) return DC_OK;
-    if (i) DC_TRY(take_panels(p, &panels_of(p, w)->turned, w->e, w->cols, w->rows, &l->wt));
-    DC_TRY(take(p, e * rows_all * width * sizeof(bf16), (void **)&l->z));
-    DC_TRY(take(p, e * rows_all * sizeof(float2), (void **)&l->stats));
-    DC_TRY(take(p, e * parts * 3 * width * sizeof(float), (void **)&l->parts));
-    if (!n->weights) return DC_OK;
-    DC_TRY(take(p, e * rows * width * sizeof(bf16), (void **)&l->h));
-    DC_TRY(take(p, e * rows * width * sizeof(bf16), (void **)&l->dz));
-    l->dw = (float *)grad_of(p, linear->in[1]).p;
-    return DC_OK;
-}
-
-static dc_status take_net(dc_program *p, net *n) {
-    const dc_node *head = node(p, n->head), *x = node(p, n->x), *first = node(p, n->linear[0]);
-    mlp *j = &n->job;
-    *j = mlp{head->e, (int)n->linear.size(), first->cols, x->cols, head->cols};
-    j->x = value_of(p, n->x);
-    j->head_w = vector_of(p, head->in[1]);
-    j->head_b = vector_of(p, head->in[2]);
-    j->y = (float *)value_of(p, n->head).p;
-    j->tiles = div_up(x->rows, MLP_ROWS);
-    DC_TRY(take_weights(p, node(p, head->in[1]), &j->head_panel));
-    if (n->back) {
-        j->lo = head->lo;
-        j->hi = head->hi;
-        j->dy = (const float *)grad_of(p, n->head).p;
-    }
-    for (int i = 0; i < j->layers; i++)
-        DC_TRY(take_layer(p, n, i, j));
-    if (n->back && wants(p, first, 0)) {
-        j->dx_first = (int)x->a;
-        j->dx_count = node(p, x->in[1])->cols;
-        const dc_node *w = node(p, first->in[1]);
-        panels *m = panels_of(p, w);
-        m->some_first = j->dx_first;
-        m->some_count = j->dx_count;
-        DC_TRY(take_panels(p, &m->some, w->e, w->cols, THIN, &j->dx_panel));
-        DC_TRY(take(p, sizeof(float) * (size_t)j->e * (size_t)(j->hi - j->lo) * (size_t)j->dx_count,
-                    (void **)&j->dx));
-    }
-    if (n->weights && j->out == 1)
-        DC_TRY(take(p,
-                    sizeof(float) * (size_t)j->e * (size_t)dc_mlp_parts(j) * (size_t)(j->width + 1),
-                    (void **)&j->head_parts));
-    return DC_OK;
-}
-
-// dW of all layers; of a head with several outputs too.
-static dc_status net_weights(dc_program *p, const net *n) {
-    const mlp *j = &n->job;
-    DC_TRY(dc_mlp_weights(p->cuda, j));
-    if (j->head_parts) return DC_OK;
-    int rows = j->hi - j->lo;
-    tensor h = {j->layer[j->layers - 1].h, j->e, rows, j->width, j->width,
-                (int64_t)rows * j->width,  true};
-    return dc_head_dw(p->cuda, h, grad_of(p, n->head), p->parts[(size_t)n->head].p);
 }
 
 // ---- layers ----
@@ -433,17 +132,21 @@ static tensor weights(const dc_program *p, dc_ref w, bool half) {
 static dc_status linear_fwd(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     tensor x = value_of(p, n->in[0]), y = value_of(p, r);
-    if (is_head(n)) return dc_head_fwd(p->cuda, x, value_of(p, n->in[1]), value_of(p, n->in[2]), y);
+    if (is_head(p, r))
+        return dc_head_fwd(p->cuda, x, value_of(p, n->in[1]), value_of(p, n->in[2]), y);
     DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, false, weights(p, n->in[1], x.half), false,
                         y, false));
     return p->norm_of[r] >= 0 ? DC_OK : dc_bias_fwd(p->cuda, y, value_of(p, n->in[2]));
 }
 
 // A shared input receives from every member, in order.
-static dc_status linear_dx(dc_program *p, const dc_node *n, tensor dy) {
+static dc_status linear_dx(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    tensor dy = grad_of(p, r);
     tensor dx = input_grad(p, n, 0), w = weights(p, n->in[1], dy.half);
     bool add = adds(p, n, 0);
-    if (is_head(n) && dx.e == dy.e) return dc_head_dx(p->cuda, dy, value_of(p, n->in[1]), dx, add);
+    if (is_head(p, r) && dx.e == dy.e)
+        return dc_head_dx(p->cuda, dy, value_of(p, n->in[1]), dx, add);
     if (dx.e == dy.e) return dc_gemm_cuda(p->cuda, p->spec.precision, dy, false, w, true, dx, add);
     for (int e = 0; e < dy.e; e++)
         DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, member(dy, e), false, member(w, e), true,
@@ -454,7 +157,7 @@ static dc_status linear_dx(dc_program *p, const dc_node *n, tensor dy) {
 static dc_status linear_dw(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     tensor dy = grad_of(p, r), x = input_value(p, n, 0);
-    if (is_head(n)) return dc_head_dw(p->cuda, x, dy, p->parts[r].p);
+    if (is_head(p, r)) return dc_head_dw(p->cuda, x, dy, p->parts[r].p);
     if (is_thin(p, r)) return dc_thin_dw(p->cuda, x, dy, p->parts[r].p);
     DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, true, dy, false, grad_of(p, n->in[1]),
                         adds(p, n, 1)));
@@ -500,7 +203,7 @@ static dc_status forward(dc_program *p, dc_ref r) {
 
 static dc_status backward(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
-    if (n->op == DC_OP_linear) return linear_dx(p, n, grad_of(p, r));
+    if (n->op == DC_OP_linear) return linear_dx(p, r);
     for (const net &user : p->nets)
         if (n->op == DC_OP_splice && user.x == r && user.job.dx)
             return dc_splice_sum(p->cuda, &user.job, input_grad(p, n, 1), adds(p, n, 1));
@@ -513,8 +216,8 @@ static dc_status backward(dc_program *p, dc_ref r) {
 
 // ---- sums over rows that a layer's backward leaves behind ----
 
-static void push_sum(dc_program *p, const dc_node *n, int i, const float *parts, int count,
-                     int64_t stride, int64_t member_step, int length) {
+void dc_push_sum(dc_program *p, const dc_node *n, int i, const float *parts, int count,
+                 int64_t stride, int64_t member_step, int length) {
     if (!wants(p, n, i)) return;
     tensor out = grad_of(p, n->in[i]);
     for (int e = 0; e < out.e; e++)
@@ -522,27 +225,8 @@ static void push_sum(dc_program *p, const dc_node *n, int i, const float *parts,
                                      length, stride, adds(p, n, i)});
 }
 
-static void list_net_sums(dc_program *p, const net *n) {
-    const mlp *j = &n->job;
-    int count = dc_mlp_parts(j);
-    int64_t stride = 3 * j->width, step = count * stride;
-    for (int i = 0; i < j->layers; i++) {
-        const float *parts = j->layer[i].parts;
-        const dc_node *norm = node(p, n->norm[(size_t)i]);
-        push_sum(p, norm, 1, parts, count, stride, step, j->width);
-        push_sum(p, norm, 2, parts + j->width, count, stride, step, j->width);
-        push_sum(p, node(p, n->linear[(size_t)i]), 2, parts + 2 * j->width, count, stride, step,
-                 j->width);
-    }
-    if (!j->head_parts) return;
-    stride = j->width + 1;
-    push_sum(p, node(p, n->head), 1, j->head_parts, count, stride, count * stride, j->width);
-    push_sum(p, node(p, n->head), 2, j->head_parts + j->width, count, stride, count * stride, 1);
-}
-
 static void list_sums(dc_program *p) {
-    for (const net &n : p->nets)
-        if (n.weights) list_net_sums(p, &n);
+    dc_nets_sums(p);
     for (dc_ref r = 0; r < p->g->count; r++) {
         const dc_node *n = node(p, r);
         const part_sums *s = &p->parts[r];
@@ -551,31 +235,24 @@ static void list_sums(dc_program *p) {
             continue;
         if (n->op == DC_OP_gelu_layernorm) {
             int64_t stride = 3 * n->cols, step = s->count * stride;
-            push_sum(p, n, 1, s->p, s->count, stride, step, n->cols);
-            push_sum(p, n, 2, s->p + n->cols, s->count, stride, step, n->cols);
+            dc_push_sum(p, n, 1, s->p, s->count, stride, step, n->cols);
+            dc_push_sum(p, n, 2, s->p + n->cols, s->count, stride, step, n->cols);
             if (p->norm_of[n->in[0]] == r)
-                push_sum(p, node(p, n->in[0]), 2, s->p + 2 * n->cols, s->count, stride, step,
-                         n->cols);
+                dc_push_sum(p, node(p, n->in[0]), 2, s->p + 2 * n->cols, s->count, stride, step,
+                            n->cols);
         } else {
             int own = part_weights(p, r);
             int64_t stride = part_length(p, r), step = s->count * stride;
-            if (own) push_sum(p, n, 1, s->p, s->count, stride, step, own);
-            if (p->norm_of[r] < 0) push_sum(p, n, 2, s->p + own, s->count, stride, step, n->cols);
+            if (own) dc_push_sum(p, n, 1, s->p, s->count, stride, step, own);
+            if (p->norm_of[r] < 0)
+                dc_push_sum(p, n, 2, s->p + own, s->count, stride, step, n->cols);
         }
     }
 }
 
-// ---- narrow ops ----
+// ---- the order of things ----
 
-static int value_key(const dc_program *p, dc_ref r) {
-    return node(p, r)->base;
-}
-
-static int grad_key(const dc_program *p, dc_ref r) {
-    return p->g->count + node(p, r)->base;
-}
-
-static void push_unit(dc_program *p, unit::kind what, dc_ref r) {
+void dc_push_unit(dc_program *p, unit::kind what, dc_ref r) {
     unit u = {};
     u.what = what;
     u.node = r;
@@ -608,146 +285,23 @@ static void push_unit(dc_program *p, unit::kind what, dc_ref r) {
     p->units.push_back(u);
 }
 
-static void flush(dc_program *p) {
-    if (p->groups.empty() || p->groups.back().list.empty()) return;
-    push_unit(p, unit::GROUP, (dc_ref)p->groups.size() - 1);
-    p->groups.push_back(group());
-    std::fill(p->pending_value.begin(), p->pending_value.end(), 0);
-    std::fill(p->pending_grad.begin(), p->pending_grad.end(), 0);
-}
-
-// What numbers of the list under way an op reads: a barrier is needed unless the same thread made them.
-static bool made_elsewhere(const group *g, const void *p, int64_t count) {
-    for (const narrow &w : g->list)
-        if (w.y == p && w.count == count && !(w.input < 0 && dc_is_reduction((dc_op)w.op)))
-            return false;
-    return true;
-}
-
-static void push_narrow(dc_program *p, narrow n, bool reads_pending) {
-    group *g = &p->groups.back();
-    if ((int)g->list.size() == NARROW_MOST) {
-        flush(p);
-        g = &p->groups.back();
-        reads_pending = false;
-    }
-    if (reads_pending) {
-        const void *all[] = {n.x[0], n.x[1], n.x[2], n.dy, n.input >= 0 ? n.y : NULL};
-        for (const void *x : all)
-            n.sync = n.sync || (x && made_elsewhere(g, x, n.count));
-        n.sync = n.sync || n.op == DC_OP_unpack || n.op == DC_OP_expected ||
-                 n.op == DC_OP_log_likelihood;
-    }
-    g->together = g->together || n.sync || (n.op < DC_OPS && dc_is_reduction((dc_op)n.op));
-    g->widest = n.count > g->widest ? n.count : g->widest;
-    g->list.push_back(n);
-}
-
-static void set_inputs(const dc_program *p, const dc_node *n, narrow *out, bool back) {
-    for (int i = 0; i < n->in_count; i++) {
-        bool whole = dc_is_reduction(n->op) || n->op == DC_OP_unpack || n->op == DC_OP_expected;
-        tensor t = back && !whole ? input_value(p, n, i) : value_of(p, n->in[i]);
-        DC_CHECK(!t.half && t.ld == t.cols);
-        out->x[i] = (const float *)t.p;
-        out->step[i] = t.e == 1 ? 0 : t.step;
-        out->members[i] = t.e;
-    }
-}
-
-static bool reads_pending(const dc_program *p, const dc_node *n) {
-    for (int i = 0; i < n->in_count; i++)
-        if (p->pending_value[node(p, n->in[i])->base]) return true;
-    return false;
-}
-
-static void narrow_fwd(dc_program *p, dc_ref r) {
-    const dc_node *n = node(p, r);
-    narrow out = {};
-    out.op = n->op;
-    out.input = -1;
-    out.a = n->a;
-    out.b = n->b;
-    set_inputs(p, n, &out, false);
-    tensor y = value_of(p, r);
-    out.y = (float *)y.p;
-    out.ystep = y.step;
-    out.e = n->e;
-    const dc_node *x = node(p, n->in[0]);
-    out.count = dc_is_reduction(n->op) ? (int64_t)x->rows * x->cols : (int64_t)n->rows * n->cols;
-    out.cols = x->cols;
-    if (n->op == DC_OP_log_likelihood) out.count = x->rows;
-    push_narrow(p, out, reads_pending(p, n));
-    for (int i = 0; i < n->in_count; i++)
-        p->groups.back().reads.push_back(value_key(p, n->in[i]));
-    p->groups.back().writes.push_back(r);
-    p->pending_value[r] = 1;
-}
-
-static void narrow_zero(dc_program *p, dc_ref owner) {
-    tensor t = grad_of(p, owner);
-    narrow out = {};
-    out.op = NARROW_ZERO;
-    out.input = -1;
-    out.e = 1;
-    out.count = (int64_t)t.e * t.rows * t.cols;
-    out.y = (float *)t.p;
-    push_narrow(p, out, false);
-    p->groups.back().writes.push_back(grad_key(p, owner));
-    p->pending_grad[owner] = 1;
-}
-
-static void narrow_bwd(dc_program *p, dc_ref r) {
-    const dc_node *n = node(p, r);
-    for (int i = 0; i < n->in_count; i++) {
-        if (!dc_flows(n, i) || !wants(p, n, i)) continue;
-        bool whole = dc_is_reduction(n->op),
-             softmax = n->op == DC_OP_expected || n->op == DC_OP_log_likelihood;
-        DC_CHECK(!softmax || n->op == DC_OP_log_likelihood || (n->lo == 0 && n->hi == n->rows));
-        narrow out = {};
-        out.op = n->op;
-        out.input = i;
-        out.a = n->a;
-        out.b = n->b;
-        out.add = adds(p, n, i);
-        set_inputs(p, n, &out, true);
-        tensor dx = whole ? grad_of(p, n->in[i]) : input_grad(p, n, i), dy = grad_of(p, r);
-        DC_CHECK(!dx.half && dx.ld == dx.cols);
-        out.y = (float *)dx.p;
-        out.ystep = dx.e == 1 ? 0 : dx.step;
-        out.dy = (const float *)dy.p;
-        out.dystep = dy.e == 1 ? 0 : dy.step;
-        out.e = whole ? node(p, n->in[0])->e : n->e;
-        out.cols = dx.cols;
-        out.count = softmax ? dx.rows : (int64_t)dx.rows * dx.cols;
-        dc_ref base = node(p, n->in[i])->base;
-        bool waits = reads_pending(p, n) || p->pending_grad[r] || p->pending_grad[base];
-        push_narrow(p, out, waits);
-        group *g = &p->groups.back();
-        for (int k = 0; k < n->in_count; k++)
-            g->reads.push_back(value_key(p, n->in[k]));
-        g->reads.push_back(grad_key(p, r));
-        g->writes.push_back(grad_key(p, n->in[i]));
-        p->pending_grad[base] = 1;
-    }
-}
-
-// ---- the order of things ----
-
 static void order_forward(dc_program *p) {
     for (dc_ref r = 0; r < p->g->count; r++) {
         const dc_node *n = node(p, r);
         if (n->op < DC_FIRST_COMPUTED) continue;
         if (dc_is_narrow(n->op)) {
-            narrow_fwd(p, r);
+            dc_group_forward(p, r);
             continue;
         }
         if (inside_net(p, r)) continue;
         int whole = p->net_of[(size_t)r];
-        if (whole >= 0 ? p->pending_value[p->nets[(size_t)whole].x] : reads_pending(p, n)) flush(p);
+        dc_group_flush(
+            p, whole >= 0 ? std::vector<int>{p->nets[(size_t)whole].x} : dc_value_keys(p, n),
+            false);
         if (whole >= 0)
-            push_unit(p, unit::NET, whole);
+            dc_push_unit(p, unit::NET, whole);
         else
-            push_unit(p, unit::LAYER, r);
+            dc_push_unit(p, unit::LAYER, r);
     }
 }
 
@@ -763,46 +317,41 @@ static void order_zeros(dc_program *p, dc_ref r) {
             seen = seen || node(p, n->in[k])->base == base;
         if (seen) continue;
         if (dc_is_narrow(n->op) && !p->half[base])
-            narrow_zero(p, base);
+            dc_group_zero(p, base);
         else
-            push_unit(p, unit::ZERO, base);
+            dc_push_unit(p, unit::ZERO, base);
     }
 }
 
-static bool waits_for_narrow(const dc_program *p, dc_ref r) {
+// What the backward of a layer reads and adds to.
+static std::vector<int> backward_keys(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
-    bool waits = p->pending_grad[r] || reads_pending(p, n);
+    std::vector<int> keys = dc_value_keys(p, n);
+    keys.push_back(grad_key(p, r));
     for (int i = 0; i < n->in_count; i++)
-        waits = waits || p->pending_grad[node(p, n->in[i])->base];
-    return waits;
+        keys.push_back(grad_key(p, n->in[i]));
+    return keys;
 }
 
 static void order_backward(dc_program *p) {
     dc_ref loss = p->g->loss;
     if (loss < 0 || !trained(node(p, loss))) return;
-    narrow one = {};
-    one.op = NARROW_ONE;
-    one.input = -1;
-    one.count = 1;
-    one.y = (float *)grad_of(p, loss).p;
-    push_narrow(p, one, false);
-    p->pending_grad[loss] = 1;
     for (dc_ref r = loss; r >= 0; r--) {
         const dc_node *n = node(p, r);
         if (n->op < DC_FIRST_COMPUTED || !trained(n) || inside_net(p, r)) continue;
-        if (!dc_is_narrow(n->op) && waits_for_narrow(p, r)) flush(p);
+        if (!dc_is_narrow(n->op)) dc_group_flush(p, backward_keys(p, r), true);
         int whole = p->net_of[(size_t)r];
         if (whole >= 0) {
-            push_unit(p, unit::NET_BACK, whole);
-            if (p->nets[(size_t)whole].weights) push_unit(p, unit::NET_WEIGHTS, whole);
+            dc_push_unit(p, unit::NET_BACK, whole);
+            if (p->nets[(size_t)whole].weights) dc_push_unit(p, unit::NET_WEIGHTS, whole);
             continue;
         }
         order_zeros(p, r);
         if (dc_is_narrow(n->op))
-            narrow_bwd(p, r);
+            dc_group_backward(p, r);
         else {
-            if (n->op != DC_OP_linear || wants(p, n, 0)) push_unit(p, unit::GRADIENT, r);
-            if (n->op == DC_OP_linear && wants(p, n, 1)) push_unit(p, unit::WEIGHTS, r);
+            if (n->op != DC_OP_linear || wants(p, n, 0)) dc_push_unit(p, unit::GRADIENT, r);
+            if (n->op == DC_OP_linear && wants(p, n, 1)) dc_push_unit(p, unit::WEIGHTS, r);
         }
     }
 }
@@ -873,11 +422,6 @@ static void choose_lanes(dc_program *p) {
 
 // ---- building ----
 
-static dc_status upload(dc_program *p, const void *host, size_t bytes, void **device) {
-    DC_TRY(take(p, bytes, device));
-    return dc_cuda_put(p->cuda, *device, host, bytes);
-}
-
 // What the update walks over: matrices with panels in strips of 16 rows, the rest in flat spans.
 static void list_pieces(dc_program *p, std::vector<piece> *out) {
     std::sort(p->matrices.begin(), p->matrices.end(),
@@ -902,14 +446,12 @@ static void list_pieces(dc_program *p, std::vector<piece> *out) {
 }
 
 static dc_status upload_lists(dc_program *p) {
-    for (group &g : p->groups)
-        if (!g.list.empty())
-            DC_TRY(upload(p, g.list.data(), g.list.size() * sizeof(narrow), (void **)&g.device));
     update_job *j = &p->job;
     *j = update_job{p->slabs.live,        p->slabs.ema,        p->slabs.grad,     p->slabs.m,
                     p->slabs.v,           p->slabs.size,       p->slabs.ema_size, p->spec.lr,
                     p->spec.beta1,        p->spec.beta2,       p->spec.eps,       p->spec.tau,
                     p->spec.policy_first, p->spec.policy_after};
+    DC_TRY(dc_groups_upload(p));
     dc_cuda_state state = {};
     state.bad_step = -1;
     DC_TRY(upload(p, &state, sizeof state, (void **)&j->state));
@@ -930,6 +472,8 @@ static dc_status upload_lists(dc_program *p) {
     std::vector<piece> pieces;
     list_pieces(p, &pieces);
     j->piece_count = (int)pieces.size();
+    for (const panels &m : p->matrices)
+        j->widest = m.cols > j->widest ? m.cols : j->widest;
     DC_TRY(upload(p, pieces.data(), pieces.size() * sizeof(piece), (void **)&j->pieces));
     if (!p->matrices.empty())
         DC_TRY(upload(p, p->matrices.data(), p->matrices.size() * sizeof(panels),
@@ -951,22 +495,21 @@ static dc_status build(dc_program *p) {
     p->half.resize(count);
     p->pad.resize(count);
     p->norm_of.assign(count, -1);
-    p->pending_value.resize(count);
-    p->pending_grad.resize(count);
-    p->groups.push_back(group());
+    p->used.resize(count);
     p->view.graph = p->g;
     decide(p);
-    find_nets(p);
+    dc_nets_find(p);
+    dc_groups_scalars(p);
     DC_TRY(take_slabs(p));
     DC_TRY(take_nodes(p));
     DC_TRY(take_shadows(p));
-    for (net &n : p->nets)
-        DC_TRY(take_net(p, &n));
+    DC_TRY(dc_nets_take(p));
     order_forward(p);
     order_backward(p);
-    flush(p);
+    dc_group_flush_all(p);
     choose_lanes(p);
     CU(cudaEventCreateWithFlags(&p->begin, cudaEventDisableTiming));
+    CU(cudaEventCreateWithFlags(&p->beside, cudaEventDisableTiming));
     for (unit &u : p->units)
         if (u.awaited) CU(cudaEventCreateWithFlags(&u.done, cudaEventDisableTiming));
     return upload_lists(p);
@@ -991,6 +534,7 @@ extern "C" dc_status dc_program_new(dc_program **out, dc_cuda *cuda, const dc_pr
 extern "C" void dc_program_free(dc_program *p) {
     if (!p) return;
     if (p->begin) cudaEventDestroy(p->begin);
+    if (p->beside) cudaEventDestroy(p->beside);
     for (unit &u : p->units)
         if (u.done) cudaEventDestroy(u.done);
     delete p;
@@ -1007,6 +551,10 @@ extern "C" dc_cuda_state *dc_program_state(const dc_program *p) {
 extern "C" dc_cuda_input dc_program_input(const dc_program *p, dc_ref r) {
     const tensor *t = &p->value[r];
     return dc_cuda_input{t->p, t->ld, t->half};
+}
+
+extern "C" int *dc_program_used(const dc_program *p, dc_ref r) {
+    return p->used[(size_t)r];
 }
 
 extern "C" dc_status dc_program_value(dc_program *p, dc_ref r, float *out) {
@@ -1047,10 +595,10 @@ static dc_status start(dc_program *p, const unit *u) {
     case unit::NET_BACK:
         return dc_mlp_backward(p->cuda, &p->nets[(size_t)u->node].job);
     case unit::NET_WEIGHTS:
-        return net_weights(p, &p->nets[(size_t)u->node]);
+        return dc_net_weights(p, &p->nets[(size_t)u->node]);
     case unit::GROUP: {
         const group *g = &p->groups[(size_t)u->node];
-        return dc_narrow_run(p->cuda, g->device, (int)g->list.size(), g->widest, g->together);
+        return dc_narrow_run(p->cuda, &g->list);
     }
     }
     return DC_OK;
@@ -1091,6 +639,22 @@ extern "C" dc_status dc_program_gradients(dc_program *p) {
     return dc_column_sums(p->cuda, &p->job);
 }
 
-extern "C" dc_status dc_program_update(dc_program *p) {
-    return dc_update_run(p->cuda, &p->job);
+// Lane 1 has nothing to do then.
+static dc_status start_beside(dc_program *p, dc_enqueue_fn *beside, void *ctx) {
+    cudaStream_t lane = p->cuda->lanes[1];
+    CU(cudaEventRecord(p->begin, p->cuda->lanes[0]));
+    CU(cudaStreamWaitEvent(lane, p->begin));
+    p->cuda->stream = lane;
+    dc_status status = beside(ctx);
+    p->cuda->stream = p->cuda->lanes[0];
+    DC_TRY(status);
+    CU(cudaEventRecord(p->beside, lane));
+    return DC_OK;
+}
+
+extern "C" dc_status dc_program_update(dc_program *p, dc_enqueue_fn *beside, void *ctx) {
+    if (beside) DC_TRY(start_beside(p, beside, ctx));
+    DC_TRY(dc_update_run(p->cuda, &p->job));
+    if (beside) CU(cudaStreamWaitEvent(p->cuda->lanes[0], p->beside)); // it reads the counter too
+    return dc_tick_run(p->cuda, &p->job);
 }

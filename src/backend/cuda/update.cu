@@ -2,8 +2,40 @@
 // slabs, the bf16 copies of matrices, metrics and the step counter.
 #include "backend/cuda/internal.cuh"
 
-__global__ static void column_sums(const column_sum *sums) {
-    column_sum s = sums[blockIdx.y];
+// Value of a reduction from its partial sums.
+__device__ static float reduced(const final_op &f) {
+    double sum = 0, size = 0;
+    for (int b = 0; b < f.blocks; b++) {
+        sum += f.partials[b];
+        if (f.op == DC_OP_relative_mean) size += f.partials[f.blocks + b];
+    }
+    double scale = f.op == DC_OP_bce         ? f.b
+                   : f.op == DC_OP_square    ? f.a
+                   : f.op == DC_OP_expectile ? 2
+                                             : 1;
+    float value = (float)(scale * sum / f.cells);
+    return f.op == DC_OP_relative_mean ? (float)(value / (size / f.cells + 1e-6)) : value;
+}
+
+// Reductions side by side, then what is made of them, in order.
+__device__ static void finish(const update_job &j) {
+    for (int i = threadIdx.x; i < j.final_count; i += blockDim.x)
+        if (j.finals[i].partials) *j.finals[i].out = reduced(j.finals[i]);
+    __syncthreads();
+    if (threadIdx.x) return;
+    for (int i = 0; i < j.final_count; i++) {
+        const final_op &f = j.finals[i];
+        if (f.op == DC_OP_add) *f.out = *f.x + *f.y;
+        if (f.op == DC_OP_affine) *f.out = *f.x * (float)f.a + (float)f.b;
+    }
+}
+
+__global__ static void column_sums(update_job j) {
+    if ((int)blockIdx.y == j.sum_count) {
+        if (blockIdx.x == 0) finish(j);
+        return;
+    }
+    column_sum s = j.sums[blockIdx.y];
     int k = blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= s.length) return;
     float sum = 0;
@@ -14,8 +46,9 @@ __global__ static void column_sums(const column_sum *sums) {
 }
 
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *j) {
-    if (!j->sum_count) return DC_OK;
-    column_sums<<<dim3(div_up(j->sum_longest, 128), j->sum_count), 128, 0, cuda->stream>>>(j->sums);
+    if (!j->sum_count && !j->final_count) return DC_OK;
+    int blocks = j->sum_count ? div_up(j->sum_longest, 128) : 1;
+    column_sums<<<dim3(blocks, j->sum_count + 1), 128, 0, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "column_sums(");
 }
 
@@ -97,8 +130,16 @@ __device__ static void update_span(const update_job &j, const plan &p, const pie
 
 // ---- matrices with panels: 16 rows pass through shared memory, so that memory is read and written in lines ----
 
-enum { STRIP = 16, WIDEST = 1024 };
-typedef bf16 strip[STRIP][WIDEST + 8];
+enum { STRIP = 16, AT_ONCE = 4 };
+
+struct strip { // (STRIP) rows of bf16
+    bf16 *p;
+    int ld;
+};
+
+__device__ static inline bf16 *cell_of(const strip &s, int row, int c) {
+    return s.p + row * s.ld + c;
+}
 
 template <typename V> __device__ static V zero();
 template <> __device__ float zero<float>() {
@@ -137,32 +178,41 @@ __device__ static void round_to(bf16 *to, float4 v) {
     *(uint2 *)to = raw;
 }
 
-// Update the strip's numbers (V: one or four at a time) and leave them, rounded, in shared memory.
+// Update the strip's numbers (V: one or four at a time) and leave them, rounded, in shared memory. Loads go
+// before stores, so that many are under way.
 template <bool TRAIN, typename V>
 __device__ static void update_numbers(const update_job &j, const plan &p, const piece &s,
-                                      const panels &f, strip live, strip ema) {
+                                      const panels &f, const strip &live, const strip &ema) {
     enum { N = sizeof(V) / sizeof(float) };
     bool has_ema = f.offset < j.ema_size, goes = TRAIN && s.offset >= p.from && s.offset < p.to;
-    int each = f.cols / N;
-#pragma unroll 2
-    for (int i = threadIdx.x; i < STRIP * each; i += blockDim.x) {
-        int row = i / each, c = i % each * N;
-        V w = zero<V>(), e = zero<V>();
-        if (s.row + row < f.rows) {
-            int64_t at = (s.offset + (int64_t)row * f.cols + c) / N;
-            w = ((V *)j.live)[at];
-            if (has_ema) e = ((V *)j.ema)[at];
-            if (goes) {
-                V g = ((const V *)j.grad)[at], m = ((V *)j.m)[at], v = ((V *)j.v)[at];
-                if (has_ema) ((V *)j.ema)[at] = e = pull_all(p.r, e, w); // before the step
-                step_of(p.r, g, &w, &m, &v);
-                ((V *)j.live)[at] = w;
-                ((V *)j.m)[at] = m;
-                ((V *)j.v)[at] = v;
-            }
+    int each = f.cols / N, rows = f.rows - s.row < STRIP ? f.rows - s.row : STRIP;
+    int64_t first = s.offset / N;
+    for (int i0 = threadIdx.x; i0 < STRIP * each; i0 += AT_ONCE * blockDim.x) {
+        V w[AT_ONCE], e[AT_ONCE], g[AT_ONCE], m[AT_ONCE], v[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            int i = i0 + k * blockDim.x;
+            bool there = i < rows * each; // rows past the end are zeros
+            w[k] = there ? ((V *)j.live)[first + i] : zero<V>();
+            e[k] = there && has_ema ? ((V *)j.ema)[first + i] : zero<V>();
+            g[k] = there && goes ? ((const V *)j.grad)[first + i] : zero<V>();
+            m[k] = there && goes ? ((V *)j.m)[first + i] : zero<V>();
+            v[k] = there && goes ? ((V *)j.v)[first + i] : zero<V>();
         }
-        round_to(&live[row][c], w);
-        if (f.ema) round_to(&ema[row][c], e);
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            int i = i0 + k * blockDim.x;
+            if (i >= STRIP * each) continue;
+            if (i < rows * each && goes) {
+                if (has_ema) ((V *)j.ema)[first + i] = e[k] = pull_all(p.r, e[k], w[k]);
+                step_of(p.r, g[k], &w[k], &m[k], &v[k]);
+                ((V *)j.live)[first + i] = w[k];
+                ((V *)j.m)[first + i] = m[k];
+                ((V *)j.v)[first + i] = v[k];
+            }
+            round_to(cell_of(live, i / each, i % each * N), w[k]);
+            if (f.ema) round_to(cell_of(ema, i / each, i % each * N), e[k]);
+        }
     }
 }
 
@@ -175,32 +225,33 @@ __device__ static uint4 *place(bf16 *w, int in_pad, int wide, int e, int n, int 
 }
 
 // Columns of the strip are the panels' rows.
-__device__ static void store_down(const piece &s, const panels &f, const strip from, bf16 *to) {
+__device__ static void store_down(const piece &s, const panels &f, const strip &from, bf16 *to) {
     int in_pad = (f.rows + PANEL_IN - 1) / PANEL_IN * PANEL_IN;
     for (int i = threadIdx.x; i < 2 * f.cols; i += blockDim.x) {
         int c = i % f.cols, half = i / f.cols * 8;
         alignas(16) bf16 v[8];
 #pragma unroll
         for (int k = 0; k < 8; k++)
-            v[k] = from[half + k][c];
+            v[k] = *cell_of(from, half + k, c);
         *place(to, in_pad, f.cols, s.e, c, s.row + half) = *(uint4 *)v;
     }
 }
 
 // Rows of the strip are: those from `first` on.
-__device__ static void store_along(const piece &s, const panels &f, const strip from, bf16 *to,
+__device__ static void store_along(const piece &s, const panels &f, const strip &from, bf16 *to,
                                    int first, int count, int wide) {
     for (int i = threadIdx.x; i < STRIP * f.cols / 8; i += blockDim.x) {
         int row = i / (f.cols / 8), c = i % (f.cols / 8) * 8, n = s.row + row - first;
         if (n >= 0 && n < count)
-            *place(to, f.cols, wide, s.e, n, c) = *(const uint4 *)&from[row][c];
+            *place(to, f.cols, wide, s.e, n, c) = *(const uint4 *)cell_of(from, row, c);
     }
 }
 
 template <bool TRAIN>
 __device__ static void update_strip(const update_job &j, const plan &p, const piece &s) {
     extern __shared__ __align__(16) char shared[];
-    strip &live = *(strip *)shared, &ema = *(strip *)(shared + sizeof(strip));
+    int ld = (j.widest + 7) / 8 * 8 + 8;
+    strip live = {(bf16 *)shared, ld}, ema = {(bf16 *)shared + STRIP * ld, ld};
     const panels f = j.matrices[s.matrix];
     if (f.cols % 4)
         update_numbers<TRAIN, float>(j, p, s, f, live, ema);
@@ -261,7 +312,8 @@ static dc_status copy_shadows(dc_cuda *cuda, const update_job *j) {
 }
 
 template <bool TRAIN> static dc_status start_update(dc_cuda *cuda, const update_job *j) {
-    size_t bytes = j->matrices ? 2 * sizeof(strip) : 0;
+    size_t bytes =
+        j->matrices ? (size_t)(2 * STRIP * ((j->widest + 7) / 8 * 8 + 8)) * sizeof(bf16) : 0;
     CU(cudaFuncSetAttribute(update<TRAIN>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                             (int)bytes));
     update<TRAIN><<<j->piece_count, 256, bytes, cuda->stream>>>(*j);
@@ -293,6 +345,10 @@ dc_status dc_update_run(dc_cuda *cuda, const update_job *j) {
     norm<<<NORM_BLOCKS, 256, 0, cuda->stream>>>(*j);
     DC_TRY(start_update<true>(cuda, j));
     DC_TRY(copy_shadows(cuda, j));
+    return dc_cuda_check(cudaGetLastError(), "update(");
+}
+
+dc_status dc_tick_run(dc_cuda *cuda, const update_job *j) {
     tick<<<1, NORM_BLOCKS, 0, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
 }

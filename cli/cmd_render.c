@@ -1,0 +1,233 @@
+// dcrl render: an episode as pictures. Its states come from a run's policy, a data set, a file, the
+// script that makes data, or a reset; the frames go to a GIF, an MP4, a PNG or a folder of them.
+#include "args.h"
+#include "cli.h"
+#include "runs.h"
+
+#include "base/file.h"
+#include "env/view.h"
+#include "report/film.h"
+#include "rollout/show.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: dcrl render RUN -o FILE [--task T] [--episode K] [--step N]     a policy's episode\n"
+    "       dcrl render ENV -o FILE --data DATA [--episode K]               an episode of a data "
+    "set\n"
+    "       dcrl render ENV -o FILE --script [--episode K]                  as dcrl gen plays\n"
+    "       dcrl render ENV -o FILE --states STATES.npz                     given states\n"
+    "       dcrl render ENV -o FILE [--task T]                              the start of a task\n"
+    "\n"
+    "Shows an episode as OGBench's render() does, without a screen (EGL, or OSMesa in software). "
+    "FILE ends in\n"
+    ".gif, .mp4 (needs ffmpeg) or .png (one frame, --at); any other name is a folder for PNG "
+    "files.\n"
+    "STATES.npz has qpos (nq) or (T,nq), and at will button_states and what is aimed at: goal_xy "
+    "(2) "
+    "of a maze,\n"
+    "target of an arm (docs/envs.md).\n"
+    "\n"
+    "example: dcrl render runs/pointmaze --task 3 -o way.gif\n"
+    "         dcrl render cube-double-v0 --data cube-double-play-v0.npz --episode 7 -o frames/\n";
+
+enum { SAMPLES = 8 };
+
+typedef struct flags {
+    char out[DC_TEXT_MAX], data[DC_TEXT_MAX], states[DC_TEXT_MAX], camera[DC_TEXT_MAX];
+    bool script, plain;
+    int64_t task, episode, episodes, step, seed, at, every, width, height, threads;
+    double fps;
+    int gl;
+} flags;
+
+static const dc_option table[] = {
+    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL,
+     "FILE.gif, FILE.mp4, FILE.png or a folder"},
+    {"data", DC_TEXT, offsetof(flags, data), "", 0, 0, NULL, "data set with qpos"},
+    {"states", DC_TEXT, offsetof(flags, states), "", 0, 0, NULL, "npz with qpos"},
+    {"script", DC_BOOL, offsetof(flags, script), "off", 0, 0, NULL,
+     "the script behind dcrl gen plays"},
+    {"task", DC_INT, offsetof(flags, task), "1", 1, DC_TASKS, NULL, "task to play or to start"},
+    {"episode", DC_INT, offsetof(flags, episode), "0", 0, 1e9, NULL,
+     "number of the episode, from 0"},
+    {"episodes", DC_INT, offsetof(flags, episodes), "15", 1, 10000, NULL,
+     "of a run: episodes a task of the dcrl eval that is shown"},
+    {"step", DC_INT, offsetof(flags, step), "-1", -1, 1e12, NULL,
+     "of a run: checkpoint to take; -1: the newest"},
+    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "of starts, goals and noise"},
+    {"at", DC_INT, offsetof(flags, at), "0", -1, 1e9, NULL,
+     "FILE.png: the state to show, from 0; -1: the last"},
+    {"every", DC_INT, offsetof(flags, every), "1", 1, 1e6, NULL, "take every Nth state"},
+    {"fps", DC_REAL, offsetof(flags, fps), "0", 0, 1000, NULL,
+     "frames a second; 0: as time runs in the environment"},
+    {"width", DC_INT, offsetof(flags, width), "200", 1, DC_VIEW_MOST, NULL, "of a frame"},
+    {"height", DC_INT, offsetof(flags, height), "200", 1, DC_VIEW_MOST, NULL, "of a frame"},
+    {"camera", DC_TEXT, offsetof(flags, camera), "", 0, 0, NULL,
+     "a camera of the model; empty: OGBench's view"},
+    {"plain", DC_BOOL, offsetof(flags, plain), "off", 0, 0, NULL,
+     "without shadows and reflections: several times as fast without a GPU"},
+    {"gl", DC_CHOICE, offsetof(flags, gl), "auto", 0, 0, "auto|egl|osmesa",
+     "OpenGL without a screen; auto: egl, else osmesa"},
+    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
+    {0},
+};
+
+typedef struct studio {
+    const flags *f;
+    bool run; // the word was a run folder, and pick is filled in
+    cli_pick pick;
+    dc_env_spec spec;
+    dc_view *view;
+    dc_film *film;
+    dc_states states;
+    bool success; // of a policy
+    uint8_t *rgb; // (height, width, 3)
+    int64_t frames;
+} studio;
+
+// ---- where states come from ----
+
+static dc_status play_policy(studio *s, const dc_world *world) {
+    const flags *f = s->f;
+    dc_show show = {(int)f->task, (int)f->episode, (int)f->episodes, (uint64_t)f->seed};
+    if (f->episode >= f->episodes)
+        return dc_fail(DC_USAGE, "give --episodes as well",
+                       "there is no episode %" PRId64 " of %" PRId64, f->episode, f->episodes);
+    dc_actor_options options = dc_setting_actor(&s->pick.setting, 1, show.seed);
+    dc_actor actor = {0};
+    dc_pool *pool = NULL;
+    dc_status status = dc_pool_new(&pool, (int)f->threads);
+    if (status == DC_OK) status = dc_actor_open(&actor, s->pick.path, &options, pool);
+    if (status == DC_OK)
+        status = dc_show_play(&show, world, &actor, &cli_stop, &s->states, &s->success);
+    dc_actor_fini(&actor);
+    dc_pool_free(pool);
+    return status;
+}
+
+static dc_status simulate(studio *s) {
+    const flags *f = s->f;
+    uint64_t seed = (uint64_t)f->seed;
+    dc_world *world;
+    DC_TRY(dc_world_new(&world, &s->spec));
+    dc_status status = s->run ? play_policy(s, world)
+                       : f->script
+                           ? dc_states_script(&s->states, world, s->spec.data, f->episode, seed)
+                           : dc_states_start(&s->states, world, (int)f->task, seed);
+    dc_world_free(world);
+    return status;
+}
+
+static dc_status load(studio *s) {
+    dc_dataset data;
+    dc_status status = dc_dataset_load(&data, s->f->data);
+    if (status == DC_OK) status = dc_states_data(&s->states, &s->spec, &data, s->f->episode);
+    dc_dataset_fini(&data);
+    return status;
+}
+
+static dc_status find_states(studio *s) {
+    if (s->f->data[0]) return load(s);
+    if (s->f->states[0]) return dc_states_file(&s->states, &s->spec, s->f->states);
+    return simulate(s);
+}
+
+// ---- where frames go ----
+
+static dc_status draw(studio *s, int64_t row) {
+    return dc_view_draw(s->view, &s->states, row, s->rgb);
+}
+
+static dc_status shoot(studio *s, int64_t row) {
+    if (atomic_load(&cli_stop)) return dc_fail(DC_INTERRUPTED, NULL, "stopped");
+    DC_TRY(draw(s, row));
+    s->frames++;
+    return dc_film_add(s->film, s->rgb);
+}
+
+// A single state, counted from the end if negative.
+static dc_status shoot_still(studio *s) {
+    int64_t row = s->f->at < 0 ? s->states.count + s->f->at : s->f->at;
+    if (row >= 0 && row < s->states.count) return shoot(s, row);
+    return dc_fail(DC_USAGE, "--at -1 is the last", "there is no state %" PRId64 " of %" PRId64,
+                   s->f->at, s->states.count);
+}
+
+static dc_status shoot_all(studio *s) {
+    int64_t count = s->states.count, apart = count / SAMPLES + 1;
+    for (int64_t row = 0; dc_film_wants_samples(s->film) && row < count; row += apart) {
+        DC_TRY(draw(s, row));
+        dc_film_sample(s->film, s->rgb);
+    }
+    for (int64_t row = 0; row < count; row += s->f->every)
+        DC_TRY(shoot(s, row));
+    return DC_OK;
+}
+
+static dc_status make(studio *s) {
+    const flags *f = s->f;
+    dc_view_options options = {.width = (int)f->width,
+                               .height = (int)f->height,
+                               .camera = f->camera[0] ? f->camera : NULL,
+                               .gl = (dc_gl_kind)f->gl,
+                               .plain = f->plain};
+    s->rgb = malloc((size_t)f->width * (size_t)f->height * 3);
+    if (!s->rgb) return dc_fail(DC_NO_MEMORY, "draw smaller", "no memory for a frame");
+    DC_TRY(dc_view_new(&s->view, &s->spec, &options));
+    double rate = f->fps > 0 ? f->fps : dc_view_rate(s->view) / (double)f->every;
+    DC_TRY(find_states(s));
+    DC_TRY(dc_film_new(&s->film, f->out, options.width, options.height, rate));
+    DC_TRY(dc_film_is_still(f->out) ? shoot_still(s) : shoot_all(s));
+    return dc_film_save(s->film);
+}
+
+// ---- the command ----
+
+// An environment's name, unless there is a folder of that name.
+static dc_status find_subject(studio *s, const char *word) {
+    const flags *f = s->f;
+    int sources = (f->data[0] != 0) + (f->states[0] != 0) + f->script;
+    s->run = !dc_env_has_tasks(word) || dc_folder_exists(word);
+    if (sources + s->run > 1)
+        return dc_fail(DC_USAGE, "see dcrl render --help",
+                       "a run, --data, --states and --script exclude each other");
+    if (!s->run) return dc_env_find(&s->spec, word);
+    DC_TRY(cli_run_pick(&s->pick, word, f->step));
+    s->spec = s->pick.spec;
+    return DC_OK;
+}
+
+static void tell(const studio *s) {
+    printf("wrote %s: %" PRId64 " frame%s of %" PRId64 " x %" PRId64, s->f->out, s->frames,
+           s->frames == 1 ? "" : "s", s->f->width, s->f->height);
+    if (s->run)
+        printf("; the policy of step %" PRId64 " %s task %" PRId64 " in %" PRId64 " steps",
+               s->pick.step, s->success ? "reaches the goal of" : "does not reach the goal of",
+               s->f->task, s->states.count - 1);
+    puts("");
+}
+
+dc_status cmd_render(int argc, char **argv) {
+    flags f;
+    cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_WORDS};
+    DC_TRY(cli_args_parse(&args, argc, argv));
+    if (args.help) return DC_OK;
+    if (args.word_count != 1)
+        return dc_fail(DC_USAGE, "dcrl render RUN -o FILE.gif", "one run or environment is needed");
+    DC_TRY(cli_args_need(&args, "out"));
+    if (!f.out[0]) return dc_fail(DC_USAGE, "-o FILE.gif", "--out names no file");
+    studio s = {.f = &f};
+    DC_TRY(find_subject(&s, args.words[0]));
+    cli_catch_signals();
+    dc_status status = make(&s);
+    if (status == DC_OK) tell(&s);
+    dc_film_free(s.film);
+    dc_states_free(&s.states);
+    dc_view_free(s.view);
+    free(s.rgb);
+    return status;
+}

@@ -1,0 +1,291 @@
+// Narrow ops wait until a layer needs what they make, and then go together as one launch (narrow.cu). Numbers
+// that a thread made and reads again stay in its registers.
+#include "backend/cuda/program.cuh"
+
+static bool has(const std::vector<int> &list, int key) {
+    return std::find(list.begin(), list.end(), key) != list.end();
+}
+
+static bool meets(const std::vector<int> &a, const std::vector<int> &b) {
+    for (int key : a)
+        if (has(b, key)) return true;
+    return false;
+}
+
+// Number of the register where an earlier op of the phase left these numbers, -1 if none did.
+static int find_slot(const group *g, int phase, const void *y, int64_t count, int64_t step, int e) {
+    for (int i = (int)g->ops.size() - 1; i >= phase; i--) {
+        const narrow *w = &g->ops[(size_t)i];
+        if (w->y == y && w->count == count && w->y_slot >= 0 &&
+            (e == 1 || (w->ystep == step && w->e >= e)))
+            return w->y_slot;
+    }
+    return -1;
+}
+
+// Does the phase write to where x reads, in a way that registers do not tell?
+static bool touches(const narrow_op *maker, const narrow_op *reader) {
+    return meets(maker->writes, reader->reads) || meets(maker->writes, reader->writes);
+}
+
+static bool leaves_register(const narrow *n) {
+    if (n->op == NARROW_ZERO || n->input < 0) return n->op == NARROW_ZERO || n->sum < 0;
+    return n->op != DC_OP_expected && n->op != DC_OP_log_likelihood;
+}
+
+static bool reads_rows(const narrow *n) { // numbers of other places than its own
+    return n->op == DC_OP_expected || n->op == DC_OP_log_likelihood || n->op == DC_OP_unpack ||
+           (n->op == DC_OP_relative_mean && n->input >= 0);
+}
+
+// Put an op at the end of a group: find its operands in registers, or put a barrier before it.
+static void append(group *g, std::vector<const narrow_op *> *made, int *phase, const narrow_op *w) {
+    narrow n = w->op;
+    auto place = [&]() {
+        for (int i = 0; i < DC_INPUTS; i++)
+            n.x_slot[i] = n.x[i] && !reads_rows(&n)
+                              ? find_slot(g, *phase, n.x[i], n.count, n.step[i], n.members[i])
+                              : -1;
+        n.dy_slot = n.dy ? find_slot(g, *phase, n.dy, n.count, n.dystep, n.dystep ? n.e : 1) : -1;
+        n.y_slot = find_slot(g, *phase, n.y, n.count, n.ystep, n.e);
+        n.y_there = n.add && n.y_slot >= 0;
+    };
+    place();
+    // Whatever the phase wrote to its operands must be in a register.
+    for (size_t i = (size_t)*phase; i < g->ops.size() && !n.sync; i++) {
+        if (!touches((*made)[i], w)) continue;
+        const narrow *m = &g->ops[i];
+        bool seen = m->y_slot >= 0 && (m->y_slot == n.dy_slot || (m->y_slot == n.y_slot && n.add));
+        for (int k = 0; k < DC_INPUTS; k++)
+            seen = seen || (m->y_slot >= 0 && m->y_slot == n.x_slot[k]);
+        bool later = false; // by an op whose result is in the register
+        for (size_t k = i + 1; k < g->ops.size(); k++)
+            later = later || (g->ops[k].y_slot >= 0 && g->ops[k].y_slot == m->y_slot);
+        n.sync = !seen && !later;
+    }
+    if (n.sync) {
+        *phase = (int)g->ops.size();
+        place();
+    }
+    if (n.y_slot < 0 && leaves_register(&n)) {
+        n.y_slot = g->list.slots;
+        g->list.slots += n.e;
+    }
+    if (n.sum >= 0) {
+        n.sum = g->list.sums;
+        g->list.sums += dc_narrow_sums((dc_op)n.op);
+    }
+    g->ops.push_back(n);
+    made->push_back(w);
+}
+
+static bool full(const group *g, const narrow_op *w) {
+    return (int)g->ops.size() == NARROW_MOST || g->list.slots + w->op.e > NARROW_SLOTS;
+}
+
+// Launch the waiting ops that are chosen, in their order.
+static void launch_chosen(dc_program *p, const std::vector<char> &chosen) {
+    group g = {};
+    int phase = 0;
+    std::vector<const narrow_op *> made;
+    auto close = [&]() {
+        if (g.ops.empty()) return;
+        p->groups.push_back(g);
+        dc_push_unit(p, unit::GROUP, (dc_ref)p->groups.size() - 1);
+        g = group();
+        made.clear();
+        phase = 0;
+    };
+    for (size_t i = 0; i < p->waiting.size(); i++) {
+        if (!chosen[i]) continue;
+        const narrow_op *w = &p->waiting[i];
+        if (full(&g, w)) close();
+        append(&g, &made, &phase, w);
+        g.reads.insert(g.reads.end(), w->reads.begin(), w->reads.end());
+        g.writes.insert(g.writes.end(), w->writes.begin(), w->writes.end());
+    }
+    close();
+    std::vector<narrow_op> rest;
+    for (size_t i = 0; i < p->waiting.size(); i++)
+        if (!chosen[i]) rest.push_back(p->waiting[i]);
+    p->waiting = rest;
+}
+
+void dc_group_flush(dc_program *p, std::vector<int> need, bool metrics) {
+    std::vector<char> chosen(p->waiting.size());
+    for (size_t i = p->waiting.size(); i-- > 0;) {
+        const narrow_op *w = &p->waiting[i];
+        if (!meets(w->writes, need)) continue;
+        chosen[i] = 1;
+        need.insert(need.end(), w->reads.begin(), w->reads.end());
+    }
+    for (size_t i = 0; metrics && i < p->waiting.size(); i++) {
+        bool ready = p->waiting[i].late && !chosen[i];
+        for (size_t k = 0; k < i && ready; k++)
+            ready = chosen[k] || !meets(p->waiting[k].writes, p->waiting[i].reads);
+        chosen[i] = chosen[i] || ready;
+    }
+    launch_chosen(p, chosen);
+}
+
+void dc_group_flush_all(dc_program *p) {
+    launch_chosen(p, std::vector<char>(p->waiting.size(), 1));
+}
+
+static void push_narrow(dc_program *p, narrow n, const std::vector<int> &reads,
+                        const std::vector<int> &writes, bool late) {
+    p->waiting.push_back(narrow_op{n, reads, writes, late});
+}
+
+std::vector<int> dc_value_keys(const dc_program *p, const dc_node *n) {
+    std::vector<int> keys;
+    for (int i = 0; i < n->in_count; i++)
+        keys.push_back(value_key(p, n->in[i]));
+    return keys;
+}
+
+// ---- single numbers: reductions and what is made of them come last; their gradients are known now ----
+
+void dc_groups_scalars(dc_program *p) {
+    p->scalar.assign((size_t)p->g->count, 0);
+    for (dc_ref r = 0; r < p->g->count; r++) {
+        const dc_node *n = node(p, r);
+        bool all = n->in_count > 0 && (n->op == DC_OP_add || n->op == DC_OP_affine);
+        for (int i = 0; i < n->in_count; i++)
+            all = all && p->scalar[(size_t)n->in[i]];
+        p->scalar[(size_t)r] = all || (n->op >= DC_FIRST_COMPUTED && dc_is_reduction(n->op));
+    }
+    p->scalar_grad.assign((size_t)p->g->count, 0);
+    dc_ref loss = p->g->loss;
+    if (loss < 0) return;
+    DC_CHECK(p->scalar[(size_t)loss]); // a loss is a sum of reductions
+    p->scalar_grad[(size_t)loss] = 1;
+    for (dc_ref r = loss; r >= 0; r--) {
+        const dc_node *n = node(p, r);
+        if (!p->scalar[(size_t)r] || dc_is_reduction(n->op)) continue;
+        for (int i = 0; i < n->in_count; i++)
+            p->scalar_grad[(size_t)n->in[i]] +=
+                p->scalar_grad[(size_t)r] * (n->op == DC_OP_affine ? n->a : 1);
+    }
+}
+
+static void list_final(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    const dc_node *x = node(p, n->in[0]);
+    final_op f = {};
+    f.op = n->op;
+    f.a = n->a;
+    f.b = n->b;
+    f.out = (float *)value_of(p, r).p;
+    if (dc_is_reduction(n->op)) {
+        bool rows = n->op == DC_OP_log_likelihood;
+        f.cells = (double)x->e * x->rows * (rows ? 1 : x->cols);
+        f.blocks = dc_narrow_blocks(p->cuda);
+    } else {
+        f.x = (const float *)value_of(p, n->in[0]).p;
+        if (n->in_count > 1) f.y = (const float *)value_of(p, n->in[1]).p;
+    }
+    p->finals.push_back(f);
+}
+
+static void set_inputs(const dc_program *p, const dc_node *n, narrow *out, bool back) {
+    for (int i = 0; i < n->in_count; i++) {
+        bool whole = dc_is_reduction(n->op) || n->op == DC_OP_unpack || n->op == DC_OP_expected;
+        tensor t = back && !whole ? input_value(p, n, i) : value_of(p, n->in[i]);
+        DC_CHECK(!t.half && t.ld == t.cols);
+        out->x[i] = (const float *)t.p;
+        out->step[i] = t.e == 1 ? 0 : t.step;
+        out->members[i] = t.e;
+    }
+}
+
+static narrow new_narrow(void) {
+    narrow n = {};
+    n.input = n.sum = n.dy_slot = n.y_slot = -1;
+    n.x_slot[0] = n.x_slot[1] = n.x_slot[2] = -1;
+    return n;
+}
+
+void dc_group_forward(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r), *x = node(p, n->in[0]);
+    if (p->scalar[(size_t)r]) list_final(p, r);
+    if (p->scalar[(size_t)r] && !dc_is_reduction(n->op)) return;
+    narrow out = new_narrow();
+    out.op = n->op;
+    out.a = n->a;
+    out.b = n->b;
+    set_inputs(p, n, &out, false);
+    tensor y = value_of(p, r);
+    out.y = (float *)y.p;
+    out.ystep = y.step;
+    out.e = n->e;
+    out.count = dc_is_reduction(n->op) ? (int64_t)x->rows * x->cols : (int64_t)n->rows * n->cols;
+    out.cols = x->cols;
+    if (n->op == DC_OP_log_likelihood) out.count = x->rows;
+    if (dc_is_reduction(n->op)) out.sum = 0; // its number, when its group is known
+    push_narrow(p, out, dc_value_keys(p, n), {r}, dc_is_reduction(n->op));
+}
+
+void dc_group_zero(dc_program *p, dc_ref owner) {
+    tensor t = grad_of(p, owner);
+    narrow out = new_narrow();
+    out.op = NARROW_ZERO;
+    out.e = 1;
+    out.count = (int64_t)t.e * t.rows * t.cols;
+    out.y = (float *)t.p;
+    push_narrow(p, out, {}, {grad_key(p, owner)}, false);
+}
+
+void dc_group_backward(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    if (p->scalar[(size_t)r] && !dc_is_reduction(n->op)) return;
+    for (int i = 0; i < n->in_count; i++) {
+        if (!dc_flows(n, i) || !wants(p, n, i)) continue;
+        bool whole = dc_is_reduction(n->op),
+             softmax = n->op == DC_OP_expected || n->op == DC_OP_log_likelihood;
+        DC_CHECK(!softmax || n->op == DC_OP_log_likelihood || (n->lo == 0 && n->hi == n->rows));
+        narrow out = new_narrow();
+        out.op = n->op;
+        out.input = i;
+        out.a = n->a;
+        out.b = n->b;
+        out.add = adds(p, n, i);
+        set_inputs(p, n, &out, true);
+        tensor dx = whole ? grad_of(p, n->in[i]) : input_grad(p, n, i);
+        DC_CHECK(!dx.half && dx.ld == dx.cols);
+        out.y = (float *)dx.p;
+        out.ystep = dx.e == 1 ? 0 : dx.step;
+        if (whole)
+            out.g = p->scalar_grad[(size_t)r];
+        else {
+            tensor dy = grad_of(p, r);
+            out.dy = (const float *)dy.p;
+            out.dystep = dy.e == 1 ? 0 : dy.step;
+        }
+        out.e = whole || n->op == DC_OP_ensemble_min ? node(p, n->in[0])->e : n->e;
+        out.cols = dx.cols;
+        out.count = softmax ? dx.rows : (int64_t)dx.rows * dx.cols;
+        std::vector<int> reads = dc_value_keys(p, n);
+        if (!whole) reads.push_back(grad_key(p, r));
+        push_narrow(p, out, reads, {grad_key(p, n->in[i])}, false);
+    }
+}
+
+// Reductions leave partial sums, which the finals read.
+dc_status dc_groups_upload(dc_program *p) {
+    for (group &g : p->groups) {
+        narrow_list *l = &g.list;
+        l->count = (int)g.ops.size();
+        DC_TRY(upload(p, g.ops.data(), g.ops.size() * sizeof(narrow), (void **)&l->ops));
+        int blocks = dc_narrow_blocks(p->cuda);
+        if (l->sums)
+            DC_TRY(take(p, sizeof(double) * (size_t)(l->sums * blocks), (void **)&l->partials));
+        for (const narrow &n : g.ops)
+            for (final_op &f : p->finals)
+                if (n.sum >= 0 && f.out == n.y) f.partials = l->partials + n.sum * blocks;
+    }
+    if (p->finals.empty()) return DC_OK;
+    p->job.final_count = (int)p->finals.size();
+    return upload(p, p->finals.data(), p->finals.size() * sizeof(final_op),
+                  (void **)&p->job.finals);
+}

@@ -1,0 +1,184 @@
+// Networks that are one launch each (mlp.cu): which parts of a graph they are, what memory they need, and
+// where their sums go.
+#include "backend/cuda/program.cuh"
+
+// The hidden layers that lead to a head, last first; false where one launch cannot do them.
+static bool trace_net(const dc_program *p, dc_ref head, net *out) {
+    auto alone = [](const dc_node *, int i) { return i == 0; };
+    const dc_node *last = node(p, head);
+    *out = net();
+    out->head = head;
+    dc_ref at = last->in[0];
+    while (node(p, at)->op == DC_OP_gelu_layernorm) {
+        dc_ref linear = node(p, at)->in[0];
+        if (node(p, linear)->op != DC_OP_linear || p->norm_of[linear] != at ||
+            !consumers(p, at, alone) || !p->half[at] || !p->half[linear])
+            return false;
+        out->norm.insert(out->norm.begin(), at);
+        out->linear.insert(out->linear.begin(), linear);
+        at = node(p, linear)->in[0];
+    }
+    const dc_node *x = node(p, at);
+    out->x = at;
+    if (out->linear.empty() || out->linear.size() > MLP_LAYERS || !p->half[at] || !p->pad[at] ||
+        x->base != at || x->e != 1 || last->lo % MLP_ROWS)
+        return false;
+    for (dc_ref r : out->linear)
+        if (node(p, r)->cols != node(p, out->linear[0])->cols) return false;
+    return dc_mlp_fits(p->cuda, node(p, out->linear[0])->cols, x->cols);
+}
+
+// Does anybody but the network itself add to what it gives in backward?
+static bool shares_gradients(const dc_program *p, const net *n) {
+    const dc_node *first = node(p, n->linear[0]);
+    if (wants(p, first, 0) && (node(p, n->x)->op != DC_OP_splice || adds(p, first, 0) ||
+                               node(p, node(p, n->x)->in[1])->cols > THIN))
+        return true;
+    for (dc_ref r : n->linear)
+        if (wants(p, node(p, r), 1) && adds(p, node(p, r), 1)) return true;
+    return false;
+}
+
+void dc_nets_find(dc_program *p) {
+    p->net_of.assign((size_t)p->g->count, -1);
+    for (dc_ref r = 0; p->spec.precision == DC_BF16 && r < p->g->count; r++) {
+        net n;
+        if (!is_head(p, r) || !trace_net(p, r, &n)) continue;
+        n.back = trained(node(p, r));
+        n.weights = n.back && wants(p, node(p, r), 1);
+        if (n.back && shares_gradients(p, &n)) continue;
+        for (size_t i = 0; i < n.linear.size(); i++)
+            p->net_of[(size_t)n.linear[i]] = p->net_of[(size_t)n.norm[i]] = (int)p->nets.size();
+        p->net_of[(size_t)r] = (int)p->nets.size();
+        p->nets.push_back(n);
+    }
+}
+
+// The panels of a matrix; live and stopped uses share them.
+static panels *panels_of(dc_program *p, const dc_node *w) {
+    for (panels &m : p->matrices)
+        if (m.offset == w->offset) return &m;
+    p->matrices.push_back(panels{w->offset, w->e, w->rows, w->cols});
+    return &p->matrices.back();
+}
+
+static dc_status take_panels(dc_program *p, bf16 **mine, int e, int in, int out,
+                             const bf16 **seen) {
+    int wide = out <= THIN ? THIN : out;
+    size_t numbers = (size_t)e * (size_t)(div_up(in, PANEL_IN) * PANEL_IN) * (size_t)wide;
+    if (!*mine) DC_TRY(take(p, numbers * sizeof(bf16), (void **)mine));
+    *seen = *mine;
+    return DC_OK;
+}
+
+// Of the weights that a linear layer uses.
+static dc_status take_weights(dc_program *p, const dc_node *w, const bf16 **out) {
+    panels *m = panels_of(p, w);
+    return take_panels(p, w->use == DC_EMA ? &m->ema : &m->live, w->e, w->rows, w->cols, out);
+}
+
+static const float *vector_of(const dc_program *p, dc_ref r) {
+    return (const float *)value_of(p, r).p;
+}
+
+static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
+    const dc_node *linear = node(p, n->linear[(size_t)i]), *norm = node(p, n->norm[(size_t)i]);
+    const dc_node *w = node(p, linear->in[1]);
+    mlp_layer *l = &j->layer[i];
+    size_t width = (size_t)j->width, e = (size_t)j->e, rows = (size_t)(j->hi - j->lo),
+           rows_all = (size_t)j->tiles * MLP_ROWS, parts = (size_t)dc_mlp_parts(j);
+    l->in = w->rows;
+    l->in_pad = div_up(w->rows, PANEL_IN) * PANEL_IN;
+    l->b = vector_of(p, linear->in[2]);
+    l->scale = vector_of(p, norm->in[1]);
+    l->shift = vector_of(p, norm->in[2]);
+    DC_TRY(take_weights(p, w, &l->w));
+    if (!n->back) return DC_OK;
+    if (i) DC_TRY(take_panels(p, &panels_of(p, w)->turned, w->e, w->cols, w->rows, &l->wt));
+    DC_TRY(take(p, e * rows_all * width * sizeof(bf16), (void **)&l->z));
+    DC_TRY(take(p, e * rows_all * sizeof(float2), (void **)&l->stats));
+    DC_TRY(take(p, e * parts * 3 * width * sizeof(float), (void **)&l->parts));
+    if (!n->weights) return DC_OK;
+    DC_TRY(take(p, e * rows * width * sizeof(bf16), (void **)&l->h));
+    DC_TRY(take(p, e * rows * width * sizeof(bf16), (void **)&l->dz));
+    l->dw = (float *)grad_of(p, linear->in[1]).p;
+    return DC_OK;
+}
+
+static dc_status take_net(dc_program *p, net *n) {
+    const dc_node *head = node(p, n->head), *x = node(p, n->x), *first = node(p, n->linear[0]);
+    mlp *j = &n->job;
+    *j = mlp{head->e, (int)n->linear.size(), first->cols, x->cols, head->cols};
+    j->x = value_of(p, n->x);
+    int **used = &p->used[(size_t)n->x];
+    if (x->op == DC_OP_INPUT && !*used) DC_TRY(upload(p, &x->rows, sizeof x->rows, (void **)used));
+    j->used = *used;
+    j->head_w = vector_of(p, head->in[1]);
+    j->head_b = vector_of(p, head->in[2]);
+    j->y = (float *)value_of(p, n->head).p;
+    j->tiles = div_up(x->rows, MLP_ROWS);
+    DC_TRY(take_weights(p, node(p, head->in[1]), &j->head_panel));
+    if (n->back) {
+        j->lo = head->lo;
+        j->hi = head->hi;
+        j->dy = (const float *)grad_of(p, n->head).p;
+    }
+    for (int i = 0; i < j->layers; i++)
+        DC_TRY(take_layer(p, n, i, j));
+    if (n->back && wants(p, first, 0)) {
+        j->dx_first = (int)x->a;
+        j->dx_count = node(p, x->in[1])->cols;
+        const dc_node *w = node(p, first->in[1]);
+        panels *m = panels_of(p, w);
+        m->some_first = j->dx_first;
+        m->some_count = j->dx_count;
+        DC_TRY(take_panels(p, &m->some, w->e, w->cols, THIN, &j->dx_panel));
+        DC_TRY(take(p, sizeof(float) * (size_t)j->e * (size_t)(j->hi - j->lo) * (size_t)j->dx_count,
+                    (void **)&j->dx));
+    }
+    if (n->weights && j->out == 1)
+        DC_TRY(take(p,
+                    sizeof(float) * (size_t)j->e * (size_t)dc_mlp_parts(j) * (size_t)(j->width + 1),
+                    (void **)&j->head_parts));
+    return DC_OK;
+}
+
+dc_status dc_nets_take(dc_program *p) {
+    for (net &n : p->nets)
+        DC_TRY(take_net(p, &n));
+    return DC_OK;
+}
+
+// dW of all layers; of a head with several outputs too.
+dc_status dc_net_weights(dc_program *p, const net *n) {
+    const mlp *j = &n->job;
+    DC_TRY(dc_mlp_weights(p->cuda, j));
+    if (j->head_parts) return DC_OK;
+    int rows = j->hi - j->lo;
+    tensor h = {j->layer[j->layers - 1].h, j->e, rows, j->width, j->width,
+                (int64_t)rows * j->width,  true};
+    return dc_head_dw(p->cuda, h, grad_of(p, n->head), p->parts[(size_t)n->head].p);
+}
+
+static void list_net_sums(dc_program *p, const net *n) {
+    const mlp *j = &n->job;
+    int count = dc_mlp_parts(j);
+    int64_t stride = 3 * j->width, step = count * stride;
+    for (int i = 0; i < j->layers; i++) {
+        const float *parts = j->layer[i].parts;
+        const dc_node *norm = node(p, n->norm[(size_t)i]);
+        dc_push_sum(p, norm, 1, parts, count, stride, step, j->width);
+        dc_push_sum(p, norm, 2, parts + j->width, count, stride, step, j->width);
+        dc_push_sum(p, node(p, n->linear[(size_t)i]), 2, parts + 2 * j->width, count, stride, step,
+                    j->width);
+    }
+    if (!j->head_parts) return;
+    stride = j->width + 1;
+    dc_push_sum(p, node(p, n->head), 1, j->head_parts, count, stride, count * stride, j->width);
+    dc_push_sum(p, node(p, n->head), 2, j->head_parts + j->width, count, stride, count * stride, 1);
+}
+
+void dc_nets_sums(dc_program *p) {
+    for (const net &n : p->nets)
+        if (n.weights) list_net_sums(p, &n);
+}

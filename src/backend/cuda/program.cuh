@@ -1,0 +1,206 @@
+// A program as its files see it: program.cu orders and starts things, nets.cu has networks that are one launch,
+// groups.cu has narrow ops that go together.
+#ifndef DC_CUDA_PROGRAM_CUH
+#define DC_CUDA_PROGRAM_CUH
+
+#include "backend/cuda/internal.cuh"
+
+#include <algorithm>
+
+struct unit { // one thing to start
+    enum kind {
+        LAYER,
+        WEIGHTS,
+        GRADIENT,
+        ZERO,
+        GROUP,
+        NET,
+        NET_BACK,
+        NET_WEIGHTS
+    } what; // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward; NET: a whole network
+    dc_ref node; // or the group's or the network's number
+    std::vector<int> reads,
+        writes; // keys: r is node r's value, count + r its gradient, 2 count + r its sums
+    std::vector<int> waits; // units of other lanes that must be done first
+    int lane;
+    bool awaited; // by another lane, so it leaves an event
+    cudaEvent_t done;
+};
+
+struct narrow_op { // that waits to go, with keys as a unit has them
+    narrow op;
+    std::vector<int> reads, writes;
+    bool late; // a metric's: nothing of this step reads it
+};
+
+struct group { // of narrow ops, one launch
+    std::vector<narrow> ops;
+    std::vector<int> reads, writes;
+    narrow_list list;
+};
+
+struct part_sums { // of a layer's backward: where sums over rows lie until they are added up
+    float *p;
+    int count;
+};
+
+struct net {                          // a whole network in one launch (mlp.cu)
+    std::vector<dc_ref> linear, norm; // hidden layers
+    dc_ref head, x;
+    bool back, weights; // backward is wanted; with dW
+    mlp job;
+};
+
+struct dc_program {
+    dc_cuda *cuda;
+    dc_program_spec spec;
+    const dc_graph *g;
+    dc_slabs slabs;                  // on the device
+    dc_exec view;                    // for the helpers that know which gradients are wanted
+    std::vector<tensor> value, grad; // of owners
+    std::vector<tensor> copy;        // bf16 copies of matrices, by parameter node
+    std::vector<float2 *> stats;     // of LayerNorm
+    std::vector<part_sums> parts;
+    std::vector<char> half, pad; // bf16; rows padded to 8 numbers, for products
+    std::vector<dc_ref> norm_of; // linear node -> its LayerNorm, which then adds the bias; -1
+    std::vector<net> nets;
+    std::vector<int> net_of; // node -> the network that computes it, -1
+    std::vector<panels> matrices;
+    std::vector<unit> units;
+    std::vector<group> groups;
+    std::vector<narrow_op> waiting;
+    std::vector<double> scalar_grad; // of nodes that are one number, made of reductions alone
+    std::vector<char> scalar;
+    std::vector<final_op> finals;
+    std::vector<column_sum> sums;
+    std::vector<shadow> shadows;
+    update_job job;
+    cudaEvent_t begin, beside;
+    std::vector<int *> used; // by input: rows that are wanted
+};
+
+static inline const dc_node *node(const dc_program *p, dc_ref r) {
+    return &p->g->nodes[r];
+}
+
+// A last layer of few outputs.
+static inline bool is_head(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    return n->op == DC_OP_linear && n->cols <= HEAD_MAX && p->norm_of[r] < 0;
+}
+
+// A first layer whose inputs are few: sums over rows, not a product that would be mostly padding.
+static inline bool is_thin(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    return n->op == DC_OP_linear && p->norm_of[r] >= 0 && node(p, n->in[0])->cols <= HEAD_MAX;
+}
+
+static inline bool trained(const dc_node *n) {
+    return n->lo < n->hi;
+}
+
+static inline bool wants(const dc_program *p, const dc_node *n, int i) {
+    return dc_wants(&p->view, n, i);
+}
+
+static inline bool adds(const dc_program *p, const dc_node *n, int i) {
+    return dc_adds(&p->view, n, i);
+}
+
+// Do all consumers of an owner pass the test? Views count as their owner; kept values do not pass.
+template <typename F> static inline bool consumers(const dc_program *p, dc_ref r, F test) {
+    if (node(p, r)->keep && node(p, r)->op != DC_OP_INPUT) return false;
+    bool any = false;
+    for (dc_ref c = 0; c < p->g->count; c++) {
+        const dc_node *n = node(p, c);
+        for (int i = 0; i < n->in_count; i++) {
+            if (node(p, n->in[i])->base != r || n->op == DC_OP_ROWS || n->op == DC_OP_STOP)
+                continue;
+            any = true;
+            if (n->in[i] != r || !test(n, i)) return false;
+        }
+    }
+    return any;
+}
+
+// Inner nodes of a network have no memory of their own.
+static inline bool inside_net(const dc_program *p, dc_ref r) {
+    int n = p->net_of[(size_t)r];
+    return n >= 0 && p->nets[(size_t)n].head != r;
+}
+
+static inline dc_status take(dc_program *p, size_t bytes, void **out) {
+    return dc_cuda_take(p->cuda, bytes, "a training step",
+                        "lower batch or hidden, or use --precision bf16", out);
+}
+
+static inline dc_status upload(dc_program *p, const void *host, size_t bytes, void **device) {
+    DC_TRY(take(p, bytes, device));
+    return dc_cuda_put(p->cuda, *device, host, bytes);
+}
+
+// ---- tensors of nodes ----
+
+static inline tensor param(const dc_program *p, float *slab, const dc_node *n) {
+    return tensor{slab + n->offset,           n->e, n->rows, n->cols, n->cols,
+                  (int64_t)n->rows * n->cols, false};
+}
+
+static inline tensor value_of(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r), *owner = node(p, n->base);
+    if (owner->op == DC_OP_PARAM)
+        return param(p, owner->use == DC_EMA ? p->slabs.ema : p->slabs.live, owner);
+    return rows_of(p->value[n->base], n->row0, n->row0 + n->rows);
+}
+
+// Rows [lo, hi) of a node's gradient.
+static inline tensor grad_of(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r), *owner = node(p, n->base);
+    if (owner->op == DC_OP_PARAM) return param(p, p->slabs.grad, owner);
+    int first = n->row0 + n->lo - owner->lo;
+    return rows_of(p->grad[n->base], first, first + n->hi - n->lo);
+}
+
+// Of input i of node n, at the rows that n trains.
+static inline tensor input_value(const dc_program *p, const dc_node *n, int i) {
+    return rows_of(value_of(p, n->in[i]), n->lo, n->hi);
+}
+
+static inline tensor input_grad(const dc_program *p, const dc_node *n, int i) {
+    int lo = node(p, n->in[i])->lo;
+    return rows_of(grad_of(p, n->in[i]), n->lo - lo, n->hi - lo);
+}
+
+static inline int value_key(const dc_program *p, dc_ref r) {
+    return node(p, r)->base;
+}
+
+static inline int grad_key(const dc_program *p, dc_ref r) {
+    return p->g->count + node(p, r)->base;
+}
+
+// ---- program.cu ----
+void dc_push_unit(dc_program *p, unit::kind what, dc_ref r);
+// Sums that a layer left in `count` parts become the gradient of input i of node n.
+void dc_push_sum(dc_program *p, const dc_node *n, int i, const float *parts, int count,
+                 int64_t stride, int64_t member_step, int length);
+
+// ---- nets.cu ----
+void dc_nets_find(dc_program *p);
+dc_status dc_nets_take(dc_program *p); // memory
+dc_status dc_net_weights(dc_program *p, const net *n);
+void dc_nets_sums(dc_program *p);
+
+// ---- groups.cu ----
+void dc_groups_scalars(dc_program *p); // first of all
+// Let ops wait, until somebody needs what they make.
+void dc_group_forward(dc_program *p, dc_ref r);
+void dc_group_backward(dc_program *p, dc_ref r);
+void dc_group_zero(dc_program *p, dc_ref owner);
+// A layer needs these: what makes them goes now, and so do metrics of it if `metrics`.
+void dc_group_flush(dc_program *p, std::vector<int> need, bool metrics);
+void dc_group_flush_all(dc_program *p);
+dc_status dc_groups_upload(dc_program *p);
+std::vector<int> dc_value_keys(const dc_program *p, const dc_node *n);
+
+#endif
