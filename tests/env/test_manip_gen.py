@@ -85,6 +85,24 @@ def test_refused_draws():
         assert os.listdir(scratch.path) == ["draws.npz"]
 
 
+def test_own_draws():
+    """Starts and first aims of a scene by our own random numbers, against the laws they should follow (one run in a million fails)."""
+    with Scratch("draws") as scratch:
+        count = 1500
+        good("gen", "scene-play", "--episodes", count, "--rows", 2, "--seed", random.randrange(1 << 30), "-o", scratch.at("x.npz"), "--trace", scratch.at("t.npz"))
+        buttons, trace = np.load(scratch.at("x.npz"))["button_states"][::2], dict(np.load(scratch.at("t.npz")))
+        assert np.all(np.abs(buttons.mean(0) - 0.5) < 5 * 0.5 / np.sqrt(count)), buttons.mean(0)
+        for column, low, high in [(14, 0.3, 0.45), (15, -0.07, 0.18), (-2, -0.16, 0), (-1, 0, 0.2)]:
+            at = np.sort((trace["qpos"][::2, column] - low) / (high - low))
+            assert np.abs(at - (np.arange(count) + 0.5) / count).max() * np.sqrt(count) < 2.7, column
+        for states in [(0, 0), (0, 1), (1, 0), (1, 1)]:
+            aims = trace["aim"][::2][np.all(buttons == states, axis=1)]
+            weights = np.array([1.0, 1.0, states[0] or 0.25, states[1] or 0.25])
+            wanted = len(aims) * weights / weights.sum()
+            seen = np.array([(aims == k).sum() for k in range(1, 5)])
+            assert ((seen - wanted) ** 2 / wanted).sum() < 33, (states, seen, wanted)
+
+
 # ---- files ----
 
 
