@@ -1,9 +1,14 @@
 // dcrl bench gen: rows a second of data generation, in memory, on one thread and on all. What `dcrl gen` adds to it is
-// compression by one thread while the others wait.
+// compression by one thread beside the others.
+//
+// Of tables also what the oracles cost, alone and many times over, beside the rows of an episode; both by processor
+// time, which does not see other processes.
 #include "args.h"
 #include "bench.h"
 
+#include "base/clock.h"
 #include "env/gen.h"
+#include "env/oracle.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -27,7 +32,7 @@ static const char usage[] = "usage: dcrl bench gen [ENV] [--seconds T] [--thread
                             "is named), without writing them.\n\n"
                             "example: dcrl bench gen pointmaze-giant-stitch-v0 --json\n";
 
-enum { EPISODES = 32 };
+enum { EPISODES = 32, AIMS_TRIED = 1000, AIM_ROWS = 30 };
 
 static dc_status measure(const dc_gen *gen, const dc_gen_rows *rows, int threads, double seconds,
                          double *per_second) {
@@ -35,9 +40,10 @@ static dc_status measure(const dc_gen *gen, const dc_gen_rows *rows, int threads
     DC_TRY(dc_pool_new(&pool, threads));
     dc_status status = DC_OK;
     double start = dc_now(), spent = 0;
-    int64_t first = 0;
-    for (; status == DC_OK && spent < seconds; first += EPISODES) {
-        status = dc_gen_play(gen, first, EPISODES, rows, pool);
+    int64_t first = 0, batch = 2 * dc_pool_threads(pool); // a table's episode takes a second or two
+    if (batch > EPISODES || dc_world_spec(gen->world)->maze) batch = EPISODES;
+    for (; status == DC_OK && spent < seconds; first += batch) {
+        status = dc_gen_play(gen, first, batch, rows, pool);
         spent = dc_now() - start;
     }
     *per_second = (double)(first * gen->rows) / spent;
@@ -45,24 +51,78 @@ static dc_status measure(const dc_gen *gen, const dc_gen_rows *rows, int threads
     return status;
 }
 
-// Room for the rows of EPISODES episodes in one piece; only robots of few numbers can be generated.
-static dc_status take_rows(const dc_gen *gen, const dc_env_family *f, float **whole,
+// Room for the rows of EPISODES episodes in one piece.
+static dc_status take_rows(const dc_gen *gen, const dc_env_family *f, void **whole,
                            dc_gen_rows *rows) {
-    size_t n = (size_t)(EPISODES * gen->rows), obs = (size_t)f->obs, act = (size_t)f->act,
-           nq = (size_t)f->nq, nv = (size_t)f->nv;
-    float *p = *whole = calloc(n * (obs + act + nq + nv + 1), sizeof *p);
+    size_t n = (size_t)(EPISODES * gen->rows);
+    int64_t *p = *whole = calloc(n, dc_gen_row_bytes(f));
     if (!p) return dc_fail(DC_NO_MEMORY, NULL, "no memory for %zu rows", n);
-    *rows = (dc_gen_rows){p, p + n * obs, p + n * (obs + act), p + n * (obs + act + nq),
-                          (uint8_t *)(p + n * (obs + act + nq + nv))};
+    *rows = (dc_gen_rows){.buttons = p, .obs = (float *)(p + n * (size_t)f->buttons)};
+    rows->act = rows->obs + n * (size_t)f->obs;
+    rows->qpos = rows->act + n * (size_t)f->act;
+    rows->qvel = rows->qpos + n * (size_t)f->nq;
+    rows->terminals = (uint8_t *)(rows->qvel + n * (size_t)f->nv);
     return DC_OK;
 }
 
-static dc_status run(const flags *f, const dc_env_spec *spec, double speed[2]) {
+// ---- what is not simulation ----
+
+static double cpu_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// Seconds a row that oracles take: looking and acting every row, and once an aim a new aim and what
+// begins with it.
+static dc_status measure_oracle(const dc_gen *gen, dc_env *env, double *seconds) {
+    const dc_env_family *f = dc_world_spec(gen->world)->family;
+    dc_oracle o = {
+        .plans = gen->kind == DC_DATA_PLAY, .closed = !f->cubes, .reach = dc_manip_reach(f)};
+    dc_sight sight;
+    double action[DC_HAND];
+    int64_t rows = 0;
+    DC_TRY(dc_env_collect(env));
+    double start = cpu_now();
+    for (int k = 0; k < AIMS_TRIED; k++) {
+        DC_TRY(dc_env_aim(env, 0.5));
+        dc_env_see(env, &sight);
+        dc_oracle_begin(&o, &sight, &env->draws);
+        rows += o.plans ? o.rows : AIM_ROWS;
+    }
+    for (int64_t k = 0; k < rows; k++) {
+        dc_env_see(env, &sight);
+        dc_oracle_act(&o, &sight, action);
+    }
+    *seconds = (cpu_now() - start) / (double)rows;
+    return DC_OK;
+}
+
+typedef struct cost { // of a table
+    double row;       // seconds of processor time
+    double part;      // oracles' time as a part of simulation's
+} cost;
+
+static dc_status measure_cost(const dc_gen *gen, const dc_gen_rows *rows, cost *out) {
+    dc_philox_draws state;
+    dc_env env;
+    double own = 0;
+    DC_TRY(dc_env_new(&env, gen->world, dc_draws_philox(&state, gen->seed, 0)));
+    double start = cpu_now();
+    dc_status status = gen->play(gen, &env, rows);
+    out->row = (cpu_now() - start) / (double)gen->rows;
+    if (status == DC_OK) status = measure_oracle(gen, &env, &own);
+    out->part = own / (out->row - own);
+    dc_env_free(&env);
+    return status;
+}
+
+static dc_status run(const flags *f, const dc_env_spec *spec, double speed[2], cost *own) {
     dc_gen gen;
     int64_t episodes;
     dc_world *world;
     dc_gen_rows rows;
-    float *whole = NULL;
+    void *whole = NULL;
     DC_TRY(dc_gen_init(&gen, spec, spec->data, &episodes));
     DC_TRY(dc_world_new(&world, spec));
     gen.world = world;
@@ -70,6 +130,7 @@ static dc_status run(const flags *f, const dc_env_spec *spec, double speed[2]) {
     dc_status status = take_rows(&gen, spec->family, &whole, &rows);
     if (status == DC_OK) status = measure(&gen, &rows, 1, f->seconds / 2, &speed[0]);
     if (status == DC_OK) status = measure(&gen, &rows, (int)f->threads, f->seconds / 2, &speed[1]);
+    if (status == DC_OK && !spec->maze) status = measure_cost(&gen, &rows, own);
     free(whole);
     dc_world_free(world);
     return status;
@@ -79,6 +140,7 @@ dc_status bench_gen(int argc, char **argv) {
     flags f;
     dc_env_spec spec;
     double speed[2];
+    cost own = {0};
     cli_args args = {
         .usage = usage, .flags = flag_table, .config = &f, .takes = CLI_JSON | CLI_WORDS};
     DC_TRY(cli_args_parse(&args, argc, argv));
@@ -86,13 +148,17 @@ dc_status bench_gen(int argc, char **argv) {
     if (args.word_count > 1)
         return dc_fail(DC_USAGE, "dcrl bench gen [ENV]", "one environment at most");
     DC_TRY(dc_env_find(&spec, args.word_count ? args.words[0] : "pointmaze-medium-navigate-v0"));
-    DC_TRY(run(&f, &spec, speed));
+    DC_TRY(run(&f, &spec, speed, &own));
     if (args.json)
         printf("{\"bench\": \"gen\", \"env\": \"%s\", \"rows_per_second\": %.0f, "
-               "\"all_threads_rows_per_second\": %.0f}\n",
-               spec.name, speed[0], speed[1]);
+               "\"all_threads_rows_per_second\": %.0f, \"cpu_us_a_row\": %.0f, \"oracle_share\": "
+               "%.5f}\n",
+               spec.name, speed[0], speed[1], 1e6 * own.row, own.part);
     else
         printf("%s: %.0f rows a second on one thread, %.0f on all\n", spec.name, speed[0],
                speed[1]);
+    if (!args.json && !spec.maze)
+        printf("a row takes %.0f us of processor time; oracles take %.3f %% of simulation's\n",
+               1e6 * own.row, 100 * own.part);
     return DC_OK;
 }

@@ -1,9 +1,10 @@
 // dcrl data: look into a data set, or convert it. `info` opens a file or a store as training would,
 // with every check, and tells what is in it: arrays as stored, trajectories, dimensions, ranges and
 // the hash that a run records. Of a store it reads every value, too, and checks the hash.
-// `convert` is in data_convert.c.
+// `convert` is in data_convert.c, `rewards` in data_rewards.c.
 #include "cli.h"
 #include "data_convert.h"
+#include "data_rewards.h"
 
 #include "base/file.h"
 #include "base/json.h"
@@ -24,10 +25,12 @@ static const char help[] =
     "\n"
     "usage: dcrl data info PATH [--json]\n"
     "       dcrl data convert IN... OUT     (dcrl data convert --help tells more)\n"
+    "       dcrl data rewards FILE ENV -o OUT\n"
     "\n"
     "  info     check a file as training would, then tell its arrays, trajectories, dimensions,\n"
     "           ranges and hash\n"
     "  convert  .npz files to a store, which may be larger than memory, or a store to .npz\n"
+    "  rewards  what a single task says of the rows of a file\n"
     "  --json   one JSON object instead of a table\n"
     "\n"
     "A data set is a store or an .npz file in OGBench's layout, as numpy.savez or `dcrl gen` write "
@@ -302,10 +305,11 @@ static dc_status info_command(int argc, char **argv) {
 }
 
 dc_status cmd_data(int argc, char **argv) {
-    static const char *const names[] = {"info", "convert"};
+    static const char *const names[] = {"info", "convert", "rewards"};
     if (argc == 0) return dc_fail(DC_USAGE, "dcrl data info PATH", "a sub-command is missing");
     if (asks_help(argv[0])) return fputs(help, stdout), DC_OK;
     if (!strcmp(argv[0], "info")) return info_command(argc - 1, argv + 1);
     if (!strcmp(argv[0], "convert")) return cli_data_convert(argc - 1, argv + 1);
-    return unknown("sub-command", argv[0], names, 2);
+    if (!strcmp(argv[0], "rewards")) return cli_data_rewards(argc - 1, argv + 1);
+    return unknown("sub-command", argv[0], names, 3);
 }

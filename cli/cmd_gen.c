@@ -1,13 +1,12 @@
-// dcrl gen: writes the data set of an environment as npz files that OGBench's own loader takes. A
-// maze's data comes in two files, for training and (a tenth as many episodes) for validation,
-// NAME.npz and NAME-val.npz.
+// dcrl gen: writes the data set of an environment as npz files that OGBench's own loader takes. Data
+// of mazes and tables comes in two files, for training and (a tenth as many episodes) for validation,
+// NAME.npz and NAME-val.npz, or in several such pairs (gen_set.h).
 #include "args.h"
 #include "cli.h"
+#include "gen_set.h"
 #include "runs.h"
 
-#include "base/arena.h"
 #include "data/npz.h"
-#include "env/gen.h"
 #include "env/lock.h"
 
 #include <inttypes.h>
@@ -16,36 +15,53 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: dcrl gen ENV -o FILE.npz|DIR [--type navigate|stitch] [--episodes N] [--seed S] "
-    "[--threads T]\n"
+    "usage: dcrl gen ENV -o FILE.npz|DIR [--type navigate|stitch|play|noisy] [--episodes N] "
+    "[--shards N]\n"
+    "                [--seed S] [--threads T]\n"
     "\n"
-    "Makes a data set: observations (N, ...), actions (N, ...), terminals (N), and of mazes qpos "
-    "and qvel.\n"
-    "A maze's data has a second file for validation, FILE-val.npz, with a tenth as many episodes.\n"
+    "Makes a data set: observations (N, ...), actions (N, ...), terminals (N), of mazes and tables "
+    "qpos and\n"
+    "qvel, and button_states where there are buttons. A second file, FILE-val.npz, has a tenth as "
+    "many\n"
+    "episodes for validation. A set in shards is written as FILE-000.npz, FILE-000-val.npz and so "
+    "on; the\n"
+    "same command goes on where it was stopped, and dcrl data convert joins them.\n"
     "dcrl list envs shows the environments.\n"
     "\n"
     "example: dcrl gen lock-512 -o lock-512.npz\n"
-    "         dcrl gen pointmaze-medium-navigate-v0 -o data/\n";
+    "         dcrl gen pointmaze-medium-navigate-v0 -o data/\n"
+    "         dcrl gen puzzle-3x3-play-v0 -o data/\n"
+    "         dcrl gen puzzle-4x6-play-100m-v0 -o data/puzzle-100m/\n";
 
 typedef struct flags {
-    char out[DC_TEXT_MAX], draws[DC_TEXT_MAX];
+    char out[DC_TEXT_MAX], draws[DC_TEXT_MAX], trace[DC_TEXT_MAX];
     int type;
-    int64_t episodes, seed, threads;
+    int64_t episodes, rows, shards, seed, threads;
 } flags;
+
+enum { MANY_EPISODES = 10000, SHARD_EPISODES = 1000, LARGE_EPISODES = 100000 };
 
 static const dc_option table[] = {
     {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL,
      "file to write, or a folder for files under OGBench's names"},
-    {"type", DC_CHOICE, offsetof(flags, type), "any", 0, 0, "any|navigate|stitch|explore",
-     "kind of data; any: as the name says, else navigate"},
+    {"type", DC_CHOICE, offsetof(flags, type), "any", 0, 0,
+     "any|navigate|stitch|explore|play|noisy",
+     "kind of data; any: as the name says, else navigate or play"},
     {"episodes", DC_INT, offsetof(flags, episodes), "0", 0, 1e8, NULL,
      "for training; 0: as many as OGBench's"},
+    {"rows", DC_INT, offsetof(flags, rows), "0", 0, 20000, NULL,
+     "of an episode, one more than transitions; 0: as many as OGBench's"},
+    {"shards", DC_INT, offsetof(flags, shards), "0", 0, 999, NULL,
+     "pairs of files; 0: one, or one for every 1000 episodes if there are more than 10000"},
     {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL,
      "the same seed gives the same bytes, for any number of threads"},
     {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "0: one for every core"},
     {"draws", DC_TEXT, offsetof(flags, draws), "", 0, 0, NULL,
      "npz with draws (episodes, D): numbers in place of random ones, to compare with another "
      "generator"},
+    {"trace", DC_TEXT, offsetof(flags, trace), "", 0, 0, NULL,
+     "npz for what the first file does not hold, of tables: qpos and actions in float64, the "
+     "oracles' aim, success, ended"},
     {0},
 };
 
@@ -87,89 +103,10 @@ static dc_status write_lock(const char *env, const flags *f) {
     return status;
 }
 
-// ---- mazes ----
+// ---- mazes and tables ----
 
-enum {
-    BATCH = 128,
-    LEVEL = 6
-}; // episodes between two looks at the clock; zlib's level, numpy's own
-enum { OBS, ACT, TERMINALS, QPOS, QVEL, ARRAYS };
-
-typedef struct maker {
-    dc_gen gen;
-    int64_t episodes, made, all; // for training; so far; with validation
-    dc_pool *pool;
-    dc_arena arena;   // owns rows
-    dc_gen_rows rows; // (BATCH episodes)
-    cli_line line;
-    double start;
-} maker;
-
-static dc_status take_rows(maker *m) {
-    const dc_env_family *f = dc_world_spec(m->gen.world)->family;
-    size_t n = (size_t)(BATCH * m->gen.rows), word = sizeof(float);
-    m->rows.obs = dc_arena_take(&m->arena, n * (size_t)f->obs * word);
-    m->rows.act = dc_arena_take(&m->arena, n * (size_t)f->act * word);
-    m->rows.qpos = dc_arena_take(&m->arena, n * (size_t)f->nq * word);
-    m->rows.qvel = dc_arena_take(&m->arena, n * (size_t)f->nv * word);
-    m->rows.terminals = dc_arena_take(&m->arena, n);
-    bool all = m->rows.obs && m->rows.act && m->rows.qpos && m->rows.qvel && m->rows.terminals;
-    return all ? DC_OK : DC_NO_MEMORY;
-}
-
-static dc_status add_arrays(maker *m, dc_npz_writer *w, int *array) {
-    const dc_env_family *f = dc_world_spec(m->gen.world)->family;
-    DC_TRY(dc_npz_writer_add(w, "observations", DC_F4, 1, (int64_t[]){f->obs}, &array[OBS]));
-    DC_TRY(dc_npz_writer_add(w, "actions", DC_F4, 1, (int64_t[]){f->act}, &array[ACT]));
-    DC_TRY(dc_npz_writer_add(w, "terminals", DC_B1, 0, NULL, &array[TERMINALS]));
-    DC_TRY(dc_npz_writer_add(w, "qpos", DC_F4, 1, (int64_t[]){f->nq}, &array[QPOS]));
-    return dc_npz_writer_add(w, "qvel", DC_F4, 1, (int64_t[]){f->nv}, &array[QVEL]);
-}
-
-static dc_status append(const maker *m, dc_npz_writer *w, const int *array, int64_t rows) {
-    DC_TRY(dc_npz_writer_append(w, array[OBS], m->rows.obs, rows));
-    DC_TRY(dc_npz_writer_append(w, array[ACT], m->rows.act, rows));
-    DC_TRY(dc_npz_writer_append(w, array[TERMINALS], m->rows.terminals, rows));
-    DC_TRY(dc_npz_writer_append(w, array[QPOS], m->rows.qpos, rows));
-    return dc_npz_writer_append(w, array[QVEL], m->rows.qvel, rows);
-}
-
-static void show(maker *m) {
-    char bar[21] = "....................", text[160], left[32];
-    double seconds = dc_now() - m->start, part = (double)m->made / (double)m->all;
-    memset(bar, '#', (size_t)(part * 20));
-    snprintf(text, sizeof text,
-             "[%s] %3.0f%%  %" PRId64 "/%" PRId64 " episodes  %.0f rows/s  ETA %s", bar, part * 100,
-             m->made, m->all, (double)(m->made * m->gen.rows) / seconds,
-             cli_duration(seconds / part - seconds, left));
-    cli_line_show(&m->line, text);
-}
-
-static dc_status make_rows(maker *m, dc_npz_writer *w, int64_t episodes) {
-    int array[ARRAYS];
-    DC_TRY(add_arrays(m, w, array));
-    for (int64_t done = 0, part; done < episodes; done += part) {
-        part = episodes - done < BATCH ? episodes - done : BATCH;
-        DC_TRY(dc_gen_play(&m->gen, m->made, part, &m->rows, m->pool));
-        DC_TRY(append(m, w, array, part * m->gen.rows));
-        m->made += part;
-        show(m);
-        if (atomic_load(&cli_stop))
-            return dc_fail(DC_INTERRUPTED, NULL, "stopped; nothing was written");
-    }
-    return dc_npz_writer_save(w);
-}
-
-static dc_status make_file(maker *m, const char *path, int64_t episodes) {
-    dc_npz_writer *writer = NULL;
-    dc_status status = dc_npz_writer_new(&writer, path, LEVEL);
-    if (status == DC_OK) status = make_rows(m, writer, episodes);
-    dc_npz_writer_free(writer);
-    return status;
-}
-
-// Recorded numbers in place of random ones.
-static dc_status read_draws(maker *m, const char *path) {
+// Recorded numbers in place of random ones; *values is the caller's to free.
+static dc_status read_draws(dc_gen *gen, const char *path, int64_t episodes, double **values) {
     dc_npz npz;
     dc_npy npy;
     dc_status status = dc_npz_open(&npz, path);
@@ -177,84 +114,80 @@ static dc_status read_draws(maker *m, const char *path) {
     if (status == DC_OK && !entry)
         status = dc_fail(DC_BAD_INPUT, NULL, "there is no array 'draws' (%s)", path);
     if (status == DC_OK) status = dc_npz_head(&npz, entry, &npy);
-    if (status == DC_OK && (npy.ndim != 2 || npy.shape[0] != m->all))
+    if (status == DC_OK && (npy.ndim != 2 || npy.shape[0] != episodes))
         status =
             dc_fail(DC_BAD_INPUT, NULL,
-                    "draws must have a row for each of %" PRId64 " episodes (%s)", m->all, path);
-    double *values = status == DC_OK ? dc_arena_take(&m->arena, (size_t)npy.bytes) : NULL;
-    if (status == DC_OK && !values) status = DC_NO_MEMORY;
-    if (status == DC_OK) status = dc_npz_doubles(&npz, entry, &npy, values);
-    m->gen.draws = values;
-    m->gen.draw_count = status == DC_OK ? npy.shape[1] : 0;
+                    "draws must have a row for each of %" PRId64 " episodes (%s)", episodes, path);
+    *values = status == DC_OK ? calloc((size_t)npy.count + 1, sizeof **values) : NULL;
+    if (status == DC_OK && !*values)
+        status = dc_fail(DC_NO_MEMORY, NULL, "no memory for the draws of %s", path);
+    if (status == DC_OK) status = dc_npz_doubles(&npz, entry, &npy, *values);
+    gen->draws = *values;
+    gen->draw_count = status == DC_OK ? npy.shape[1] : 0;
     dc_npz_close(&npz);
     return status;
 }
 
-// FILE.npz and FILE-val.npz, or in a folder OGBench's names.
-static dc_status name_files(const flags *f, const dc_env_spec *spec, dc_data_kind kind,
-                            dc_text *train, dc_text *val) {
+// FILE of FILE.npz, or in a folder OGBench's name.
+static dc_status name_stem(const flags *f, const dc_env_spec *spec, const char *words,
+                           dc_text *stem) {
     size_t n = strlen(f->out);
-    bool file = n > 4 && !strcmp(f->out + n - 4, ".npz");
-    int stem = (int)strlen(spec->name) - 3; // without -v0
-    if (file) {
-        dc_text_add(train, "%s", f->out);
-        dc_text_add(val, "%.*s-val.npz", (int)n - 4, f->out);
-    } else {
-        DC_TRY(dc_folder_make(f->out));
-        const char *word = kind == DC_DATA_STITCH ? "stitch" : "navigate",
-                   *slash = f->out[n - 1] == '/' ? "" : "/";
-        dc_text_add(train, "%s%s%.*s-%s-v0.npz", f->out, slash, stem, spec->name, word);
-        dc_text_add(val, "%s%s%.*s-%s-v0-val.npz", f->out, slash, stem, spec->name, word);
+    if (n > 4 && !strcmp(f->out + n - 4, ".npz")) {
+        dc_text_bytes(stem, f->out, n - 4);
+        return dc_text_status(stem);
     }
-    DC_TRY(dc_text_status(train));
-    return dc_text_status(val);
+    DC_TRY(dc_folder_make(f->out));
+    dc_text_add(stem, "%s%s%.*s-%s-v0", f->out, f->out[n - 1] == '/' ? "" : "/",
+                (int)strlen(spec->name) - 3, spec->name, words);
+    return dc_text_status(stem);
 }
 
-static dc_status make_files(maker *m, const flags *f, const char *train, const char *val) {
-    m->all = m->episodes + m->episodes / 10;
-    DC_TRY(take_rows(m));
-    if (f->draws[0]) DC_TRY(read_draws(m, f->draws));
-    DC_TRY(dc_pool_new(&m->pool, (int)f->threads));
-    cli_catch_signals();
-    cli_line_init(&m->line);
-    m->start = dc_now();
-    dc_status status = make_file(m, train, m->episodes);
-    if (status == DC_OK && m->all > m->episodes) status = make_file(m, val, m->all - m->episodes);
-    cli_line_clear(&m->line);
-    if (status != DC_OK) return status;
-    printf("wrote %s: %" PRId64 " episodes of %" PRId64 " rows\n", train, m->episodes, m->gen.rows);
-    if (m->all > m->episodes)
-        printf("wrote %s: %" PRId64 " episodes for validation\n", val, m->all - m->episodes);
-    return DC_OK;
-}
-
-static dc_status write_maze(const char *env, const flags *f) {
-    dc_env_spec spec;
-    maker m = {0};
+static dc_status make_set(gen_set *set, const flags *f, const dc_env_spec *spec, bool large,
+                          dc_text *stem) {
     dc_world *world = NULL;
-    dc_text train, val;
+    double *draws = NULL;
+    char words[32];
+    snprintf(words, sizeof words, "%s%s", dc_data_word(set->gen.kind), large ? "-100m" : "");
+    dc_status status = name_stem(f, spec, words, stem);
+    set->stem = stem->bytes;
+    if (status == DC_OK && f->draws[0])
+        status = read_draws(&set->gen, f->draws, set->episodes + set->episodes / 10, &draws);
+    if (status == DC_OK) status = dc_world_new(&world, spec);
+    set->gen.world = world;
+    if (status == DC_OK) status = gen_set_make(set);
+    dc_world_free(world);
+    free(draws);
+    return status;
+}
+
+static dc_status write_set(const char *env, const flags *f) {
+    dc_env_spec spec;
+    gen_set set = {.env = spec.name, .threads = (int)f->threads, .trace = f->trace};
+    dc_text stem;
     DC_TRY(dc_env_find(&spec, env));
     if (f->type && spec.data && f->type != (int)spec.data)
         return dc_fail(DC_USAGE, "leave one of them out",
                        "--type and the name '%s' say different things", env);
-    DC_TRY(dc_gen_init(&m.gen, &spec, f->type ? (dc_data_kind)f->type : spec.data, &m.episodes));
-    spec.oracle = false; // forms of a task share the same data
-    spec.task = 0;
-    snprintf(spec.name, sizeof spec.name, "%s-%s-v0", spec.family->name, spec.maze->name);
-    if (f->episodes) m.episodes = f->episodes;
-    m.gen.seed = (uint64_t)f->seed;
-    dc_text_init(&train);
-    dc_text_init(&val);
-    dc_arena_init(&m.arena, 0);
-    dc_status status = name_files(f, &spec, m.gen.kind, &train, &val);
-    if (status == DC_OK) status = dc_world_new(&world, &spec);
-    m.gen.world = world;
-    if (status == DC_OK) status = make_files(&m, f, train.bytes, val.bytes);
-    dc_pool_free(m.pool);
-    dc_world_free(world);
-    dc_arena_fini(&m.arena);
-    dc_text_fini(&train);
-    dc_text_fini(&val);
+    dc_data_kind kind = f->type ? (dc_data_kind)f->type : spec.data;
+    bool large = spec.large;
+    dc_env_plain(&spec); // forms of a task share the same data
+    DC_TRY(dc_gen_init(&set.gen, &spec, kind, &set.episodes));
+    if (large) set.episodes = LARGE_EPISODES;
+    if (f->episodes) set.episodes = f->episodes;
+    if (f->rows) set.gen.rows = f->rows;
+    int64_t shards = f->shards                      ? f->shards
+                     : set.episodes > MANY_EPISODES ? (set.episodes - 1) / SHARD_EPISODES + 1
+                                                    : 1;
+    if (shards > set.episodes)
+        return dc_fail(DC_USAGE, "--shards", "%" PRId64 " shards of %" PRId64 " episodes", shards,
+                       set.episodes);
+    set.shards = (int)shards;
+    set.gen.seed = (uint64_t)f->seed;
+    if (f->trace[0] && spec.maze)
+        return dc_fail(DC_USAGE, "leave --trace out", "there is no trace of %s", spec.name);
+    dc_text_init(&stem);
+    dc_status status = make_set(&set, f, &spec, large, &stem);
+    dc_text_fini(&stem);
     return status;
 }
 
@@ -267,6 +200,6 @@ dc_status cmd_gen(int argc, char **argv) {
         return dc_fail(DC_USAGE, "dcrl gen ENV -o FILE.npz", "one environment is needed");
     DC_TRY(cli_args_need(&args, "out"));
     if (!f.out[0]) return dc_fail(DC_USAGE, "-o FILE.npz", "--out names no file");
-    return dc_env_has_tasks(args.words[0]) ? write_maze(args.words[0], &f)
+    return dc_env_has_tasks(args.words[0]) ? write_set(args.words[0], &f)
                                            : write_lock(args.words[0], &f);
 }

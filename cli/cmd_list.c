@@ -24,8 +24,8 @@ static const dc_option no_flags[] = {{0}};
 static const char lock_about[] = "combination-lock of H states, for instance lock-512";
 static const char forms[] =
     "\nA name may go on with its data: -navigate, -stitch or -explore (mazes), -play or -noisy "
-    "(the "
-    "arm's); then with\n"
+    "(the arm's, and\n"
+    "then -100m for 100 million transitions); then with\n"
     "-oraclerep (goals are only what counts: xy, places of cubes, states of buttons) or "
     "-singletask[-taskK] (one task,\n"
     "rewards of 0 and less); then with -v0.\n";

@@ -24,6 +24,36 @@ const dc_env_spec *dc_world_spec(const dc_world *world);
 // Write the compiled model as MuJoCo's own binary file (.mjb).
 dc_status dc_world_save(const dc_world *world, const char *path);
 
+// What is wanted of a table: its task, or, when data is collected, one thing at a time.
+typedef enum dc_aim_kind {
+    DC_AIM_TASK,
+    DC_AIM_CUBE,
+    DC_AIM_BUTTON,
+    DC_AIM_DRAWER,
+    DC_AIM_WINDOW
+} dc_aim_kind;
+enum { DC_AIMS = 5 };
+
+typedef struct dc_aim {
+    dc_aim_kind at;
+    int cube, button; // the ones that were wanted last
+    double turn[4];   // of the cube
+} dc_aim;
+
+// What an oracle is told of a table (env/oracle.h).
+typedef struct dc_thing {
+    double at[3], yaw;    // a cube, the top of a button, the handle of drawer or window
+    double to[3], to_yaw; // where it should be
+    bool right;           // a button that has the state it should have
+} dc_thing;
+
+typedef struct dc_sight {
+    dc_aim_kind aim;
+    double time;
+    double hand[3], yaw, opening, contact; // of the gripper
+    dc_thing things[DC_AIMS];              // by kind of aim
+} dc_sight;
+
 typedef struct dc_env {
     const dc_world *world;
     struct mjData_ *data;
@@ -36,6 +66,7 @@ typedef struct dc_env {
     struct mjData_ *arm;             // of inverse kinematics
     uint8_t buttons[DC_BUTTONS_MAX]; // states: 0 or 1
     bool success;                    // of the last step
+    dc_aim aim;
 } dc_env;
 
 typedef struct dc_outcome {
@@ -66,6 +97,12 @@ const double *dc_env_qvel(const dc_env *env);
 dc_outcome dc_env_judge(const dc_env *env);
 // A cell's centre with the reference's noise of up to 1 per axis (two draws).
 void dc_env_near(dc_env *env, dc_cell cell, double xy[2]);
+
+// Data collection on a table: put everything somewhere and aim at something; aim at something else
+// (`stack`: chance that a cube goes onto another); tell what an oracle is told.
+dc_status dc_env_collect(dc_env *env);
+dc_status dc_env_aim(dc_env *env, double stack);
+void dc_env_see(const dc_env *env, dc_sight *sight);
 
 // The control step's physics alone, without anything of the environment around it: what a bare loop
 // costs.

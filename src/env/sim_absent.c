@@ -62,6 +62,21 @@ dc_status dc_env_physics(dc_env *env, const double *action, int steps) {
     return absent();
 }
 
+dc_status dc_env_collect(dc_env *env) {
+    (void)env;
+    return absent();
+}
+
+dc_status dc_env_aim(dc_env *env, double stack) {
+    (void)env, (void)stack;
+    return absent();
+}
+
+void dc_env_see(const dc_env *env, dc_sight *sight) {
+    (void)sight;
+    DC_CHECK(!env);
+}
+
 void dc_env_observe(const dc_env *env, double *obs) {
     (void)obs;
     DC_CHECK(!env);

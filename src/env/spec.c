@@ -216,17 +216,21 @@ static void take_single(dc_env_spec *spec, const char **rest) {
         }
 }
 
+const char *dc_data_word(dc_data_kind kind) {
+    static const char *const words[] = {
+        [DC_DATA_ANY] = "any",         [DC_DATA_NAVIGATE] = "navigate", [DC_DATA_STITCH] = "stitch",
+        [DC_DATA_EXPLORE] = "explore", [DC_DATA_PLAY] = "play",         [DC_DATA_NOISY] = "noisy"};
+    return words[kind];
+}
+
 // What stands behind FAMILY-MAZE or TABLE; false if something is left that means nothing.
 static bool read_tail(dc_env_spec *spec, const char *rest) {
-    static const char *const words[] = {[DC_DATA_NAVIGATE] = "navigate",
-                                        [DC_DATA_STITCH] = "stitch",
-                                        [DC_DATA_EXPLORE] = "explore",
-                                        [DC_DATA_PLAY] = "play",
-                                        [DC_DATA_NOISY] = "noisy"};
     int first = spec->maze ? DC_DATA_NAVIGATE : DC_DATA_PLAY;
     int last = spec->maze ? DC_DATA_EXPLORE : DC_DATA_NOISY;
     for (int w = first; w <= last; w++)
-        if (spec->data == DC_DATA_ANY && take(&rest, words[w])) spec->data = (dc_data_kind)w;
+        if (spec->data == DC_DATA_ANY && take(&rest, dc_data_word((dc_data_kind)w)))
+            spec->data = (dc_data_kind)w;
+    spec->large = !spec->maze && spec->data != DC_DATA_ANY && take(&rest, "100m");
     if (take(&rest, "oraclerep"))
         spec->oracle = true;
     else if (take(&rest, "singletask"))
@@ -242,6 +246,15 @@ static void complete(dc_env_spec *spec) {
     if (spec->task) snprintf(tail, sizeof tail, "-singletask-task%d-v0", spec->task);
     write_name(spec, tail);
     if (spec->oracle) spec->goal = spec->family->oracle;
+}
+
+void dc_env_plain(dc_env_spec *spec) {
+    spec->data = DC_DATA_ANY;
+    spec->large = false;
+    spec->oracle = false;
+    spec->task = 0;
+    spec->goal = spec->family->obs;
+    complete(spec);
 }
 
 static dc_status unknown(const char *name) {

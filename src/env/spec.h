@@ -4,7 +4,7 @@
 //
 // A name is OGBench's, with the parts in brackets left out at will:
 //     FAMILY-MAZE[-navigate|-stitch|-explore][-oraclerep | -singletask[-taskK]][-v0]
-//     TABLE[-play|-noisy][-oraclerep | -singletask[-taskK]][-v0]
+//     TABLE[-play[-100m]|-noisy[-100m]][-oraclerep | -singletask[-taskK]][-v0]
 #ifndef DC_ENV_SPEC_H
 #define DC_ENV_SPEC_H
 
@@ -32,6 +32,8 @@ typedef enum dc_data_kind {
     DC_DATA_PLAY,
     DC_DATA_NOISY
 } dc_data_kind;
+
+const char *dc_data_word(dc_data_kind kind); // "navigate" and so on
 
 typedef struct dc_cell {
     int i, j; // row, column
@@ -90,6 +92,7 @@ typedef struct dc_env_spec {
     const dc_maze_task *tasks;  // (DC_TASKS) of a maze
     const dc_manip_task *manip; // (DC_TASKS) of a table
     dc_data_kind data;          // the data's word in the name
+    bool large;                 // of it the set of 100 million transitions
     bool oracle;                // goals are what counts of an observation, not all of it
     int task;                   // 1 ... 5: single-task form; 0: goal-conditioned
     int goal;                   // values of a goal
@@ -98,6 +101,8 @@ typedef struct dc_env_spec {
 
 // Read a name. Errors: DC_USAGE, with the nearest name.
 dc_status dc_env_find(dc_env_spec *spec, const char *name);
+// The plain environment of a form: neither data's word, nor oraclerep, nor single task.
+void dc_env_plain(dc_env_spec *spec);
 // Whether a name looks like one of a maze or table (and not a lock's), however misspelt.
 bool dc_env_has_tasks(const char *name);
 // The plain environments one by one: false when there is no row `index`.
@@ -108,9 +113,18 @@ typedef struct dc_manip_row {
     dc_env_family family;
     const dc_manip_task *tasks; // (DC_TASKS)
     int horizon;
+    // Of its data:
+    int episodes;    // of the published set
+    double random;   // noisy data: part of actions that are random
+    double stack[2]; // range of an episode's chance that a cube goes onto another
 } dc_manip_row;
 enum { DC_MANIPS = 10 };
 extern const dc_manip_row dc_manip_rows[DC_MANIPS];
+// Where arm and things may be put: low and high corners.
+typedef struct dc_reach {
+    double arm[2][3], things[2][2];
+} dc_reach;
+const dc_reach *dc_manip_reach(const dc_env_family *family);
 
 bool dc_maze_wall(const dc_maze *maze, dc_cell cell); // true outside of the map, too
 void dc_maze_xy(dc_cell cell, double xy[2]);

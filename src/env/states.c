@@ -103,11 +103,14 @@ dc_status dc_states_script(dc_states *states, const dc_world *world, dc_data_kin
     rows.act = dc_arena_take(&arena, n * (size_t)f->act * word);
     rows.qpos = dc_arena_take(&arena, n * (size_t)f->nq * word);
     rows.qvel = dc_arena_take(&arena, n * (size_t)f->nv * word);
+    rows.buttons = dc_arena_take(&arena, n * (size_t)(f->buttons + 1) * sizeof *rows.buttons);
     rows.terminals = dc_arena_take(&arena, n);
-    bool all = rows.obs && rows.act && rows.qpos && rows.qvel && rows.terminals;
+    bool all = rows.obs && rows.act && rows.qpos && rows.qvel && rows.buttons && rows.terminals;
     dc_status status = all ? dc_gen_play(&gen, episode, 1, &rows, NULL) : DC_NO_MEMORY;
     if (status == DC_OK) status = dc_states_new(states, spec, gen.rows);
     if (status == DC_OK) widen(rows.qpos, gen.rows * f->nq, states->qpos);
+    for (int64_t k = 0; status == DC_OK && k < gen.rows * f->buttons; k++)
+        states->buttons[k] = (double)rows.buttons[k];
     dc_arena_fini(&arena);
     return status;
 }

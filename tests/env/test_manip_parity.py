@@ -11,7 +11,6 @@ bit. One test leaves the reference as it is, and asks that most steps agree: of 
 """
 
 import json
-import math
 import os
 import statistics
 import random
@@ -23,16 +22,13 @@ import gymnasium  # noqa: E402
 import mujoco  # noqa: E402
 import numpy as np  # noqa: E402
 import ogbench  # noqa: E402
-from ogbench.manipspace.controllers.diff_ik import DiffIKController  # noqa: E402
-from ogbench.manipspace.lie import so3  # noqa: E402
 from ogbench.relabel_utils import add_oracle_reps  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from drive import Scratch, bad, good, run_tests  # noqa: E402
 from parity import error, generator, padded, replay, same_fields  # noqa: E402
+from tables import NAMES, Plain, Recorder  # noqa: E402
 
-NAMES = [f"cube-{n}" for n in ["single", "double", "triple", "quadruple", "octuple"]] + ["scene"]
-NAMES += [f"puzzle-{n}" for n in ["3x3", "4x4", "4x5", "4x6"]]
 STEPS, MARKS = 200, [1, 50, 200]
 EXACT, ROUNDED = 0.0, 1e-12  # states; observations, whose sines and norms are numpy's
 table, made, runs = [], {}, {}
@@ -52,96 +48,6 @@ def counts(env):
 
 def buttons_of(env):
     return np.array(getattr(env, "_cur_button_states", []), dtype=float)
-
-
-def code_of(permutation):
-    """A permutation as numbers below n, n - 1, ... 2: which of those left comes next."""
-    left, code = sorted(permutation), []
-    for p in permutation[:-1]:
-        code.append(left.index(p))
-        left.remove(p)
-    return code
-
-
-def plain_solve(h, b):
-    """Gauss with row exchanges, one rounding after the other."""
-    n = len(b)
-    for c in range(n):
-        top = max(range(c, n), key=lambda r: (abs(h[r][c]), -r))
-        h[c], h[top], b[c], b[top] = h[top], h[c], b[top], b[c]
-        for r in range(c + 1, n):
-            factor = h[r][c] / h[c][c]
-            for k in range(c, n):
-                h[r][k] -= factor * h[c][k]
-            b[r] -= factor * b[c]
-    for r in reversed(range(n)):
-        for k in range(r + 1, n):
-            b[r] -= h[r][k] * b[k]
-        b[r] /= h[r][r]
-    return b
-
-
-def plain_update(ik):
-    """The reference's damped least squares, summed in order."""
-    jac, n = ik._jac.tolist(), len(ik._jac)
-    h = [[float(ik._damping[r, c]) for c in range(n)] for r in range(n)]
-    for r in range(n):
-        for c in range(n):
-            for k in range(n):
-                h[r][c] += jac[r][k] * jac[c][k]
-    y, x = plain_solve(h, ik._err.ravel().tolist()), [0.0] * n
-    for c in range(n):
-        for r in range(n):
-            x[c] += jac[r][c] * y[r]
-    return np.array(x)
-
-
-def plain_yaw(rotation):
-    """The reference squares by pow(), which is not always the nearest number."""
-    w, x, y, z = rotation.wxyz.tolist()
-    return np.float64(math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z)))
-
-
-class Plain:
-    """The reference with the C library's rounding where numpy's own is another."""
-
-    def __getattr__(self, name):  # numpy, as so3 sees it
-        return getattr(math if name in ("sin", "cos") else np, name)
-
-    def __enter__(self):
-        self.before = DiffIKController._solve, so3.SO3.compute_yaw_radians
-        DiffIKController._solve, so3.SO3.compute_yaw_radians, so3.np = plain_update, plain_yaw, self
-
-    def __exit__(self, *_):
-        DiffIKController._solve, so3.SO3.compute_yaw_radians = self.before
-        so3.np = np
-
-
-class Recorder:
-    """Everything random that the Python package draws while this is active, in order."""
-
-    def __init__(self, env):
-        self.env, self.values = env, []
-
-    def keep(self, function, shape=np.ravel):
-        def kept(*words, **named):
-            value = function(*words, **named)
-            self.values.extend(float(x) for x in shape(value))
-            return value
-
-        return kept
-
-    def __enter__(self):
-        self.before = self.env.np_random, gymnasium.spaces.Box.sample
-        source = type("Source", (), {})()
-        source.uniform = self.keep(self.before[0].uniform)
-        source.permutation = self.keep(self.before[0].permutation, code_of)
-        self.env._np_random = source
-        gymnasium.spaces.Box.sample = self.keep(self.before[1])
-        return self
-
-    def __exit__(self, *_):
-        self.env._np_random, gymnasium.spaces.Box.sample = self.before
 
 
 def state_of(env):
@@ -430,7 +336,6 @@ def test_oracle_goals():
                 played = json.loads(good("eval", out, "--episodes", 1, "--json"))
                 assert played["episodes"] == 5 and 0 <= played["overall_success"] <= 1, played
         bad(1, ["no maze", "dcrl eval"], "map", out)
-        bad(1, ["cannot be made"], "gen", "scene-play", "-o", scratch.at("x.npz"))
 
 
 def test_broken_input():

@@ -52,6 +52,8 @@ static void test_forms(void **state) {
                          "antsoccer-large",
                          "cube-single-navigate-v0",
                          "antmaze-medium-play-v0",
+                         "antmaze-medium-navigate-100m-v0",
+                         "cube-single-100m-v0",
                          "cube",
                          "scene-",
                          "visual-scene-v0"};
@@ -71,7 +73,14 @@ static void test_arms(void **state) {
     assert_string_equal(s.name, "cube-octuple-oraclerep-v0");
     assert_int_equal(dc_env_find(&s, "puzzle-4x6-noisy-singletask"), DC_OK);
     assert_true(s.task == 2 && s.data == DC_DATA_NOISY && s.family->obs == 115);
+    assert_int_equal(dc_env_find(&s, "puzzle-4x6-play-100m-oraclerep-v0"), DC_OK);
+    assert_true(s.large && s.oracle);
+    assert_string_equal(s.name, "puzzle-4x6-oraclerep-v0");
+    dc_env_plain(&s);
+    assert_string_equal(s.name, "puzzle-4x6-v0");
+    assert_true(!s.large && !s.oracle && s.goal == 115);
     assert_int_equal(dc_env_find(&s, "scene-oraclerep"), DC_OK);
+    assert_false(s.large);
     assert_true(s.goal == 7 && s.family->obs == 40 && s.family->nq == 25 && s.family->nv == 24);
     int arms = 0;
     for (int r = 0; dc_env_row(&s, r); r++) {

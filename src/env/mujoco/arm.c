@@ -11,6 +11,7 @@
 #include "env/mujoco/model.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,16 +25,6 @@ static const double locked = 1e6, unlocked = 2.0;
 
 // ---- facts ----
 
-const dc_reach *dc_arm_reach(const dc_env_family *f) {
-    static const dc_reach cubes = {{{0.25, -0.35, 0.20}, {0.6, 0.35, 0.35}},
-                                   {{0.3, -0.3}, {0.55, 0.3}}};
-    static const dc_reach scene = {{{0.25, -0.2, 0.20}, {0.6, 0.2, 0.35}},
-                                   {{0.3, -0.07}, {0.45, 0.18}}};
-    static const dc_reach puzzle = {{{0.25, -0.2, 0.20}, {0.6, 0.2, 0.25}},
-                                    {{0.3, -0.3}, {0.55, 0.3}}};
-    return f->slides ? &scene : f->cubes ? &cubes : &puzzle;
-}
-
 static const dc_env_family *family_of(const dc_env *env) {
     return env->world->spec.family;
 }
@@ -44,19 +35,19 @@ const mjModel *dc_arm_model(const dc_env *env) {
 }
 
 // Where things begin in qpos and qvel.
-static double *cube_at(const dc_env *env, int k) {
+double *dc_arm_cube(const dc_env *env, int k) {
     return env->data->qpos + THINGS + (ptrdiff_t)7 * k;
 }
 
 static double *slider_at(const dc_env *env, int k) { // buttons, then drawer and window
-    return cube_at(env, family_of(env)->cubes) + k;
+    return dc_arm_cube(env, family_of(env)->cubes) + k;
 }
 
 static double slider_speed(const dc_env *env, int k) {
     return env->data->qvel[THINGS + 6 * family_of(env)->cubes + k];
 }
 
-static double *drawer_at(const dc_env *env) {
+double *dc_arm_slides(const dc_env *env) {
     return slider_at(env, family_of(env)->buttons);
 }
 
@@ -75,8 +66,11 @@ typedef struct preparing {
     bool complete;
 } preparing;
 
-static dc_pose site_pose(const mjData *d, int site) {
-    return dc_pose_of(d->site_xpos + (ptrdiff_t)3 * site, d->site_xmat + (ptrdiff_t)9 * site);
+dc_pose dc_arm_site(const mjData *d, int site) {
+    dc_pose r;
+    mju_mat2Quat(r.q, d->site_xmat + (ptrdiff_t)9 * site);
+    memcpy(r.p, d->site_xpos + (ptrdiff_t)3 * site, sizeof r.p);
+    return r;
 }
 
 // Models of a scene by the states of its two buttons: 0 locks.
@@ -91,6 +85,26 @@ static bool make_locks(dc_world *w) {
     return true;
 }
 
+// What hands reach for: tops of buttons, handles of drawer and window, and their targets' handles.
+static bool find_sites(dc_world *w) {
+    static const char *const handles[2] = {"drawer_handle_center", "window_handle_center"};
+    static const char *const marks[2] = {"drawer_handle_center_target",
+                                         "window_handle_center_target"};
+    bool all = true;
+    for (int k = 0; k < w->spec.family->buttons; k++) {
+        char name[16];
+        snprintf(name, sizeof name, "btntop_%d", k);
+        w->tops[k] = mj_name2id(w->model, mjOBJ_SITE, name);
+        all = all && w->tops[k] >= 0;
+    }
+    for (int k = 0; w->spec.family->slides && k < 2; k++) {
+        w->handles[k] = mj_name2id(w->model, mjOBJ_SITE, handles[k]);
+        w->marks[k] = mj_name2id(w->model, mjOBJ_SITE, marks[k]);
+        all = all && w->handles[k] >= 0 && w->marks[k] >= 0;
+    }
+    return all;
+}
+
 static void prepare(void *ctx) {
     preparing *p = ctx;
     dc_world *w = p->world;
@@ -100,9 +114,10 @@ static void prepare(void *ctx) {
     w->flange = mj_name2id(w->arm, mjOBJ_SITE, "attachment_site");
     mjData *d = mj_makeData(w->model);
     bool all = d && attach >= 0 && w->pinch >= 0 && w->pad >= 0 && w->flange >= 0;
+    all = all && find_sites(w);
     if (all) {
         mj_forward(w->model, d);
-        dc_pose pinch = site_pose(d, w->pinch), flange = site_pose(d, attach);
+        dc_pose pinch = dc_arm_site(d, w->pinch), flange = dc_arm_site(d, attach);
         dc_pose back = dc_pose_inverse(&pinch);
         w->pinch_to_flange = dc_pose_mul(&back, &flange);
     }
@@ -121,8 +136,16 @@ dc_status dc_arm_prepare(dc_world *world) {
 
 // ---- observing and judging ----
 
-static double opening_of(const dc_env *env) {
+double dc_arm_opening(const dc_env *env) {
     return clip(env->data->qpos[DRIVER] / 0.8, 0, 1);
+}
+
+double dc_arm_contact(const dc_env *env) {
+    const double *force = env->data->cfrc_ext + (ptrdiff_t)6 * env->world->pad;
+    double sum = 0;
+    for (int k = 0; k < FINGERS; k++)
+        sum += force[k] * force[k];
+    return clip(sqrt(sum) / 50, 0, 1);
 }
 
 static double *put_place(double *out, const double xyz[3]) {
@@ -142,16 +165,12 @@ static double *put_yaw(double *out, const double q[4]) {
 // joints | their speeds | place and yaw of the gripper | its opening | force on a finger
 static double *put_arm(const dc_env *env, double *out) {
     const mjData *d = env->data;
-    const double *force = d->cfrc_ext + (ptrdiff_t)6 * env->world->pad;
-    double sum = 0;
     memcpy(out, d->qpos, JOINTS * sizeof *out);
     memcpy(out + JOINTS, d->qvel, JOINTS * sizeof *out);
-    dc_pose pinch = site_pose(d, env->world->pinch);
+    dc_pose pinch = dc_arm_site(d, env->world->pinch);
     out = put_yaw(put_place(out + (ptrdiff_t)2 * JOINTS, pinch.p), pinch.q);
-    *out++ = opening_of(env) * 3;
-    for (int k = 0; k < FINGERS; k++)
-        sum += force[k] * force[k];
-    *out++ = clip(sqrt(sum) / 50, 0, 1);
+    *out++ = dc_arm_opening(env) * 3;
+    *out++ = dc_arm_contact(env);
     return out;
 }
 
@@ -159,7 +178,7 @@ void dc_arm_observe(const dc_env *env, double *obs) {
     const dc_env_family *f = family_of(env);
     obs = put_arm(env, obs);
     for (int k = 0; k < f->cubes; k++) {
-        const double *cube = cube_at(env, k);
+        const double *cube = dc_arm_cube(env, k);
         obs = put_place(obs, cube);
         memcpy(obs, cube + 3, 4 * sizeof *obs);
         obs = put_yaw(obs + 4, cube + 3);
@@ -171,7 +190,7 @@ void dc_arm_observe(const dc_env *env, double *obs) {
         *obs++ = slider_speed(env, k);
     }
     for (int k = 0; k < f->slides; k++) {
-        *obs++ = drawer_at(env)[k] * (k == 0 ? 18 : 15);
+        *obs++ = dc_arm_slides(env)[k] * (k == 0 ? 18 : 15);
         *obs++ = slider_speed(env, f->buttons + k);
     }
 }
@@ -191,25 +210,53 @@ static void put_goal(const dc_env *env, double *goal) {
                 *goal++ = obs[f->picks[p].first + t * f->picks[p].step + k];
 }
 
+// Whether things are as the goal wants them, one by one.
+static bool cube_holds(const dc_env *env, int k) {
+    const double *is = dc_arm_cube(env, k), *want = env->goal + (ptrdiff_t)3 * k;
+    double x = is[0] - want[0], y = is[1] - want[1], z = is[2] - want[2];
+    return sqrt(x * x + y * y + z * z) <= family_of(env)->tolerance;
+}
+
+static bool button_holds(const dc_env *env, int k) {
+    return env->buttons[k] == env->goal[3 * family_of(env)->cubes + k];
+}
+
+static bool slide_holds(const dc_env *env, int k) {
+    const dc_env_family *f = family_of(env);
+    return fabs(dc_arm_slides(env)[k] - env->goal[3 * f->cubes + f->buttons + k]) <= f->tolerance;
+}
+
 // How many of the task's conditions hold, of family->cubes + buttons + slides.
 static int count_holding(const dc_env *env) {
     const dc_env_family *f = family_of(env);
-    const double *want = env->goal;
     int holding = 0;
-    for (int k = 0; k < f->cubes; k++, want += 3) {
-        const double *is = cube_at(env, k);
-        double x = is[0] - want[0], y = is[1] - want[1], z = is[2] - want[2];
-        holding += sqrt(x * x + y * y + z * z) <= f->tolerance;
-    }
+    for (int k = 0; k < f->cubes; k++)
+        holding += cube_holds(env, k);
     for (int k = 0; k < f->buttons; k++)
-        holding += env->buttons[k] == *want++;
+        holding += button_holds(env, k);
     for (int k = 0; k < f->slides; k++)
-        holding += fabs(drawer_at(env)[k] - *want++) <= f->tolerance;
+        holding += slide_holds(env, k);
     return holding;
 }
 
 static int conditions(const dc_env_family *f) {
     return f->cubes + f->buttons + f->slides;
+}
+
+static bool succeeds(const dc_env *env) {
+    switch (env->aim.at) {
+    case DC_AIM_CUBE:
+        return cube_holds(env, env->aim.cube);
+    case DC_AIM_BUTTON:
+        return button_holds(env, env->aim.button);
+    case DC_AIM_DRAWER:
+        return slide_holds(env, 0);
+    case DC_AIM_WINDOW:
+        return slide_holds(env, 1);
+    case DC_AIM_TASK:
+        break;
+    }
+    return count_holding(env) == conditions(family_of(env));
 }
 
 dc_outcome dc_arm_judge(const dc_env *env) {
@@ -248,7 +295,7 @@ static void control(dc_env *env, const double *action) {
     double a[ACTIONS], q[4], turn[4];
     mjData *d = env->data;
     scale_action(env, action, a);
-    dc_pose pinch = site_pose(d, env->world->pinch), to;
+    dc_pose pinch = dc_arm_site(d, env->world->pinch), to;
     for (int k = 0; k < 3; k++)
         to.p[k] = clip(pinch.p[k] + a[k], workspace[0][k], workspace[1][k]);
     dc_quat_yaw(a[3], q);
@@ -256,7 +303,7 @@ static void control(dc_env *env, const double *action) {
     dc_quat_mul(q, turn, q);
     dc_quat_mul(q, up, q);
     look_down(clip(dc_yaw_of(q), -pi, pi), to.q);
-    double opening = clip(opening_of(env) + a[4], 0, 1);
+    double opening = clip(dc_arm_opening(env) + a[4], 0, 1);
     reach(env, &to, d->qpos, d->ctrl);
     d->ctrl[JOINTS] = 255 * opening;
 }
@@ -264,13 +311,13 @@ static void control(dc_env *env, const double *action) {
 // ---- what happens around the physics ----
 
 static void set_cube(dc_env *env, int k, const double xyz[3], const double q[4]) {
-    memcpy(cube_at(env, k), xyz, 3 * sizeof *xyz);
-    memcpy(cube_at(env, k) + 3, q, 4 * sizeof *q);
+    memcpy(dc_arm_cube(env, k), xyz, 3 * sizeof *xyz);
+    memcpy(dc_arm_cube(env, k) + 3, q, 4 * sizeof *q);
 }
 
 // A cube somewhere on the table.
-static void throw_cube(dc_env *env, int k) {
-    const dc_reach *r = dc_arm_reach(family_of(env));
+void dc_arm_throw(dc_env *env, int k) {
+    const dc_reach *r = dc_manip_reach(family_of(env));
     double xyz[3] = {0, 0, cube_height}, q[4];
     for (int c = 0; c < 2; c++)
         xyz[c] = draw(env, r->things[0][c], r->things[1][c]);
@@ -282,11 +329,11 @@ static void throw_cube(dc_env *env, int k) {
 static void rescue(dc_env *env) {
     bool lost = false;
     for (int k = 0; k < 3; k++) {
-        double x = cube_at(env, 0)[k];
+        double x = dc_arm_cube(env, 0)[k];
         lost = lost || x <= workspace[0][k] - 0.2 || x >= workspace[1][k] + 0.2;
     }
     if (!lost) return;
-    throw_cube(env, 0);
+    dc_arm_throw(env, 0);
     memset(env->data->qvel + THINGS, 0, 6 * sizeof *env->data->qvel);
     mj_forward(dc_arm_model(env), env->data);
 }
@@ -313,11 +360,11 @@ static void remember(const dc_env *env, double before[DC_BUTTONS_MAX]) {
 // Buttons that went down toggle, locks follow, and success is told.
 static void settle(dc_env *env, const double before[DC_BUTTONS_MAX]) {
     const dc_env_family *f = family_of(env);
-    if (f->slides) rescue(env);
+    if (f->slides && env->aim.at == DC_AIM_TASK) rescue(env);
     for (int k = 0; k < f->buttons; k++)
         if (before[k] > press && *slider_at(env, k) <= press) toggle(env, k);
     if (f->buttons) mj_forward(dc_arm_model(env), env->data);
-    env->success = count_holding(env) == conditions(f);
+    env->success = succeeds(env);
 }
 
 void dc_arm_physics(dc_env *env, int steps) {
@@ -344,8 +391,8 @@ static void set_buttons(dc_env *env, const char *states) {
 }
 
 // The gripper somewhere above the table.
-static void place_arm(dc_env *env) {
-    const dc_reach *r = dc_arm_reach(family_of(env));
+void dc_arm_place(dc_env *env) {
+    const dc_reach *r = dc_manip_reach(family_of(env));
     dc_pose pinch;
     for (int k = 0; k < 3; k++)
         pinch.p[k] = draw(env, r->arm[0][k], r->arm[1][k]);
@@ -386,13 +433,13 @@ static void show_goal(dc_env *env, const dc_things *want, const int order[DC_CUB
     const dc_env_family *f = family_of(env);
     bool floats = env->float_actions;
     double action[ACTIONS];
-    place_arm(env);
+    dc_arm_place(env);
     for (int k = 0; k < f->cubes; k++)
         set_cube(env, k, want->cubes[order[k]], level);
     set_buttons(env, want->buttons);
     if (f->slides) {
-        drawer_at(env)[0] = want->drawer;
-        drawer_at(env)[1] = want->window;
+        dc_arm_slides(env)[0] = want->drawer;
+        dc_arm_slides(env)[1] = want->window;
     }
     mj_forward(dc_arm_model(env), env->data);
     env->float_actions = true; // random actions are float32, whatever the policy's are
@@ -418,22 +465,36 @@ static void place_things(dc_env *env, const dc_things *start, const int order[DC
     }
     set_buttons(env, start->buttons);
     if (!f->slides) return;
-    drawer_at(env)[0] = clip(start->drawer + draw(env, -0.01, 0.01), -0.16, 0);
-    drawer_at(env)[1] = clip(start->window + draw(env, -0.01, 0.01), 0, 0.2);
+    dc_arm_slides(env)[0] = clip(start->drawer + draw(env, -0.01, 0.01), -0.16, 0);
+    dc_arm_slides(env)[1] = clip(start->window + draw(env, -0.01, 0.01), 0, 0.2);
+}
+
+void dc_arm_rest(dc_env *env) {
+    memset(env->buttons, 0, sizeof env->buttons);
+    env->aim = (dc_aim){.at = DC_AIM_TASK};
+    const mjModel *m = dc_arm_model(env);
+    mj_resetData(m, env->data);
+    mj_forward(m, env->data);
+    memcpy(env->data->qpos, home, sizeof home);
+    mj_kinematics(m, env->data);
+}
+
+void dc_arm_ready(dc_env *env) {
+    double before[DC_BUTTONS_MAX];
+    remember(env, before);
+    mj_forward(dc_arm_model(env), env->data);
+    settle(env, before);
+    env->success = false;
+    mj_forward(dc_arm_model(env), env->data);
 }
 
 // Of the first phase only joints are taken back: time, controls, the solver's start and the force on
 // the fingers are those of its last step, as in the reference.
 void dc_arm_reset(dc_env *env, const dc_manip_task *task, double *goal) {
     int order[DC_CUBES_MAX] = {0};
-    double before[DC_BUTTONS_MAX];
     mjData *d = env->data;
-    memset(env->buttons, 0, sizeof env->buttons);
-    const mjModel *m = dc_arm_model(env);
-    mj_resetData(m, d);
-    mj_forward(m, d);
-    memcpy(d->qpos, home, sizeof home);
-    mj_kinematics(m, d);
+    const mjModel *m = env->world->model;
+    dc_arm_rest(env);
     draw_order(env, order);
     double rest[DC_ARM_OBS_MAX];
     memcpy(rest, d->qpos, (size_t)m->nq * sizeof *rest);
@@ -441,13 +502,9 @@ void dc_arm_reset(dc_env *env, const dc_manip_task *task, double *goal) {
     show_goal(env, &task->goal, order, goal);
     memcpy(d->qpos, rest, (size_t)m->nq * sizeof *rest);
     memset(d->qvel, 0, (size_t)m->nv * sizeof *d->qvel);
-    place_arm(env);
+    dc_arm_place(env);
     place_things(env, &task->start, order);
-    remember(env, before);
-    mj_forward(dc_arm_model(env), d);
-    settle(env, before);
-    env->success = false;
-    mj_forward(dc_arm_model(env), d);
+    dc_arm_ready(env);
 }
 
 void dc_arm_set(dc_env *env, const double *qpos, const double *qvel, const double *buttons) {
@@ -458,5 +515,6 @@ void dc_arm_set(dc_env *env, const double *qpos, const double *qvel, const doubl
     memcpy(env->data->qpos, qpos, (size_t)m->nq * sizeof *qpos);
     memcpy(env->data->qvel, qvel, (size_t)m->nv * sizeof *qvel);
     mj_forward(dc_arm_model(env), env->data);
+    env->aim = (dc_aim){.at = DC_AIM_TASK};
     env->success = false;
 }

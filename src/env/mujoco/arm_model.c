@@ -106,7 +106,7 @@ static void add_views(dc_text *out, const dc_env_family *f) {
                              "xyaxes=\"0 1 0 -0.627 0 0.779\"/>\n"
                              "<camera name=\"front_pixels\" pos=\"0.905 0 0.762\" "
                              "xyaxes=\"0 1 0 -0.771 0 0.637\"/>\n");
-    const dc_reach *r = dc_arm_reach(f);
+    const dc_reach *r = dc_manip_reach(f);
     add_bounds(out, "object_bounds", "0.6 0.3 0.3 0.2",
                (double[3]){r->things[0][0], r->things[0][1], 0.02},
                (double[3]){r->things[1][0], r->things[1][1], 0.02});

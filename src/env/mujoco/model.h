@@ -3,7 +3,7 @@
 #ifndef DC_MUJOCO_MODEL_H
 #define DC_MUJOCO_MODEL_H
 
-#include "env/mujoco/pose.h"
+#include "env/pose.h"
 #include "env/sim.h"
 
 #include <mujoco/mujoco.h>
@@ -21,6 +21,8 @@ struct dc_world {
     mjModel *arm;             // the arm alone, for inverse kinematics
     mjModel *locks[DC_LOCKS]; // scene: the model by states of its two buttons
     int pinch, pad, flange;   // sites of gripper and of the arm alone, body of a finger's pad
+    int tops[DC_BUTTONS_MAX]; // sites of buttons
+    int handles[2], marks[2]; // sites of drawer and window: handle, and where it should be
     dc_pose pinch_to_flange;
 };
 
@@ -45,11 +47,7 @@ dc_status dc_arm_compose_alone(mjModel **model);
 void dc_arm_solve(const dc_world *world, mjData *d, const dc_pose *to, const double *from,
                   double *joints);
 
-// arm.c: what sim.c calls for tables. Where arm and things may be put: low and high corners.
-typedef struct dc_reach {
-    double arm[2][3], things[2][2];
-} dc_reach;
-const dc_reach *dc_arm_reach(const dc_env_family *family);
+// arm.c: what sim.c calls for tables.
 dc_status dc_arm_prepare(dc_world *world);
 const mjModel *dc_arm_model(const dc_env *env); // as its locks are now
 void dc_arm_observe(const dc_env *env, double *obs);
@@ -58,6 +56,22 @@ void dc_arm_step(dc_env *env, const double *action);
 void dc_arm_physics(dc_env *env, int steps);
 void dc_arm_reset(dc_env *env, const dc_manip_task *task, double *goal);
 void dc_arm_set(dc_env *env, const double *qpos, const double *qvel, const double *buttons);
+
+// arm_collect.c: starts, targets and sights of data collection.
+void dc_arm_collect(dc_env *env);
+void dc_arm_aim(dc_env *env, double stack);
+void dc_arm_see(const dc_env *env, dc_sight *sight);
+
+// arm.c, for arm_collect.c. Where things begin in qpos: cube k, drawer and window.
+double *dc_arm_cube(const dc_env *env, int k);
+double *dc_arm_slides(const dc_env *env);
+dc_pose dc_arm_site(const mjData *data, int site);
+double dc_arm_opening(const dc_env *env);
+double dc_arm_contact(const dc_env *env); // force on a finger, 0 ... 1
+void dc_arm_rest(dc_env *env);            // the model's rest state, with the arm at home
+void dc_arm_place(dc_env *env);           // the gripper somewhere above the table
+void dc_arm_throw(dc_env *env, int k);    // a cube somewhere on it
+void dc_arm_ready(dc_env *env);           // what follows when all things have been put
 
 // Call into MuJoCo. An error inside of it leaves the work where it is and becomes a status; so does
 // a warning that `data` counts (numbers that are not finite, full buffers), while other warnings go

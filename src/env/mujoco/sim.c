@@ -450,3 +450,32 @@ dc_status dc_env_reset(dc_env *env, int task, double *goal) {
 dc_status dc_env_begin(dc_env *env, const dc_maze_task *task, double *goal) {
     return dc_mujoco_guard(reset, &(placing){.env = env, .task = task, .goal = goal}, env->data);
 }
+
+// ---- data collection ----
+
+static void collect(void *ctx) {
+    dc_arm_collect(ctx);
+}
+
+dc_status dc_env_collect(dc_env *env) {
+    DC_CHECK(has_arm(env));
+    return dc_mujoco_guard(collect, env, env->data);
+}
+
+typedef struct aiming {
+    dc_env *env;
+    double stack;
+} aiming;
+
+static void aim(void *ctx) {
+    aiming *a = ctx;
+    dc_arm_aim(a->env, a->stack);
+}
+
+dc_status dc_env_aim(dc_env *env, double stack) {
+    return dc_mujoco_guard(aim, &(aiming){env, stack}, env->data);
+}
+
+void dc_env_see(const dc_env *env, dc_sight *sight) {
+    dc_arm_see(env, sight);
+}

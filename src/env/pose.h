@@ -13,7 +13,9 @@ double dc_yaw_of(const double q[4]);         // in [-pi, pi]
 
 dc_pose dc_pose_mul(const dc_pose *a, const dc_pose *b);
 dc_pose dc_pose_inverse(const dc_pose *a);
-// A site's pose from its place (3) and its matrix (9).
-dc_pose dc_pose_of(const double *xpos, const double *xmat);
+
+// Of turns about z alone: a part (0 ... 1) of the way from a to b; halfway between two poses.
+void dc_quat_between(const double a[4], const double b[4], double part, double out[4]);
+dc_pose dc_pose_midway(const dc_pose *a, const dc_pose *b);
 
 #endif

@@ -1,0 +1,436 @@
+// Episodes are played in batches. While one is played, one thread packs the batch before into the
+// file, and puts it aside as it is (a part), so that neither costs time of its own.
+#include "gen_set.h"
+
+#include "runs.h"
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "data/npz.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// Episodes; zlib's level, numpy's own; bytes.
+enum { BATCH = 128, LEVEL = 6, FACTS_MAX = 1 << 16, PATH = DC_TEXT_MAX + 64 };
+enum { BUTTON_BYTES = 32 };      // of a row: four observations, state, position and speed
+static const double LARGE = 1e9; // bytes that are worth a word before they are written
+
+typedef struct batch {
+    int64_t first, count; // episodes
+    bool kept;            // its part is there
+} batch;
+
+// An array of a file: where its rows lie in a dc_gen_rows, and what they are.
+typedef struct column {
+    const char *name;
+    dc_dtype type;
+    int width; // numbers of a row; 0: one, and no dimension of its own
+    size_t at; // offset of the pointer
+    bool trace;
+} column;
+enum { COLUMNS_MAX = 16 };
+
+typedef struct maker {
+    gen_set *set;
+    const dc_env_family *family;
+    int column_count;
+    column columns[COLUMNS_MAX]; // in the order of files and of parts
+    dc_pool *pool;
+    dc_arena arena;      // owns rows
+    dc_gen_rows rows[2]; // (a batch of episodes) being played, being packed
+    // The file being made:
+    dc_npz_writer *file, *trace; // Nullable: trace
+    int array[COLUMNS_MAX];      // number of each column there
+    const char *path;
+    int64_t first; // episode
+    bool keeps;    // parts
+    batch waiting; // is to be packed, of rows[1]
+    // Progress:
+    int64_t all;          // episodes of what is missing
+    int64_t largest;      // of a file
+    double need;          // bytes of disk for it, at most
+    _Atomic int64_t made; // so far
+    atomic_flag showing;
+    cli_line line;
+    double start, shown;
+} maker;
+
+// ---- rows ----
+
+static void list_columns(maker *m) {
+    const dc_env_family *f = m->family;
+    bool trace = m->set->trace[0] != 0;
+    const column all[] = {
+        {"observations", DC_F4, f->obs, offsetof(dc_gen_rows, obs), false},
+        {"actions", DC_F4, f->act, offsetof(dc_gen_rows, act), false},
+        {"terminals", DC_B1, 0, offsetof(dc_gen_rows, terminals), false},
+        {"qpos", DC_F4, f->nq, offsetof(dc_gen_rows, qpos), false},
+        {"qvel", DC_F4, f->nv, offsetof(dc_gen_rows, qvel), false},
+        {"button_states", DC_I8, f->buttons, offsetof(dc_gen_rows, buttons), false},
+        {"qpos", DC_F8, f->nq, offsetof(dc_gen_rows, exact), true},
+        {"actions", DC_F8, f->act, offsetof(dc_gen_rows, exact_act), true},
+        {"aim", DC_U1, 0, offsetof(dc_gen_rows, aim), true},
+        {"success", DC_B1, 0, offsetof(dc_gen_rows, success), true},
+        {"ended", DC_B1, 0, offsetof(dc_gen_rows, ended), true},
+    };
+    for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
+        bool absent = all[k].at == offsetof(dc_gen_rows, buttons) && !f->buttons;
+        if (!absent && (trace || !all[k].trace)) m->columns[m->column_count++] = all[k];
+    }
+}
+
+static size_t row_bytes(const column *c) {
+    return dc_dtype_size(c->type) * (size_t)(c->width ? c->width : 1);
+}
+
+static void *rows_of(const dc_gen_rows *r, const column *c) {
+    void *rows;
+    memcpy(&rows, (const char *)r + c->at, sizeof rows);
+    return rows;
+}
+
+static dc_status take_rows(maker *m, dc_gen_rows *r) {
+    size_t n = (size_t)((m->largest < BATCH ? m->largest : BATCH) * m->set->gen.rows);
+    for (int k = 0; k < m->column_count; k++) {
+        void *rows = dc_arena_take(&m->arena, n * row_bytes(&m->columns[k]));
+        if (!rows) return DC_NO_MEMORY;
+        memcpy((char *)r + m->columns[k].at, &rows, sizeof rows);
+    }
+    return DC_OK;
+}
+
+// ---- a file ----
+
+static dc_status open_file(maker *m, const char *path, bool trace) {
+    DC_TRY(dc_npz_writer_new(&m->file, path, LEVEL));
+    if (trace) DC_TRY(dc_npz_writer_new(&m->trace, m->set->trace, LEVEL));
+    for (int k = 0; k < m->column_count; k++) {
+        const column *c = &m->columns[k];
+        dc_npz_writer *w = c->trace ? m->trace : m->file;
+        if (w)
+            DC_TRY(dc_npz_writer_add(w, c->name, c->type, c->width ? 1 : 0, (int64_t[]){c->width},
+                                     &m->array[k]));
+    }
+    return DC_OK;
+}
+
+static dc_status append(const maker *m, int64_t n) {
+    for (int k = 0; k < m->column_count; k++) {
+        const column *c = &m->columns[k];
+        dc_npz_writer *w = c->trace ? m->trace : m->file;
+        if (w) DC_TRY(dc_npz_writer_append(w, m->array[k], rows_of(&m->rows[1], c), n));
+    }
+    return DC_OK;
+}
+
+// ---- parts ----
+
+// Of what a set is made, in one line; it stands in STEM.gen.json and at the head of every part.
+static void add_facts(const gen_set *s, dc_text *out) {
+    dc_text_add(out, "{\"env\": \"%s\", \"type\": \"%s\", \"seed\": %" PRIu64, s->env,
+                dc_data_word(s->gen.kind), s->gen.seed);
+    dc_text_add(out, ", \"episodes\": %" PRId64 ", \"rows\": %" PRId64 ", \"shards\": %d}\n",
+                s->episodes, s->gen.rows, s->shards);
+}
+
+static dc_status part_head(const maker *m, const batch *b, dc_text *out) {
+    add_facts(m->set, out);
+    dc_text_add(out, "{\"first\": %" PRId64 ", \"count\": %" PRId64 "}\n", b->first, b->count);
+    return dc_text_status(out);
+}
+
+static void part_path(const maker *m, int64_t first, char path[PATH]) {
+    snprintf(path, PATH, "%s.part-%04" PRId64, m->path, (first - m->first) / BATCH);
+}
+
+static dc_status keep(const maker *m, const batch *b) {
+    char path[PATH];
+    dc_text head;
+    dc_save save;
+    size_t n = (size_t)(b->count * m->set->gen.rows);
+    part_path(m, b->first, path);
+    dc_text_init(&head);
+    dc_status status = part_head(m, b, &head);
+    if (status == DC_OK) status = dc_save_open(&save, path);
+    if (status == DC_OK) {
+        dc_save_write(&save, head.bytes, head.used); // a failure sticks
+        for (int k = 0; k < m->column_count; k++)
+            dc_save_write(&save, rows_of(&m->rows[1], &m->columns[k]),
+                          n * row_bytes(&m->columns[k]));
+        status = dc_save_commit(&save);
+    }
+    dc_text_fini(&head);
+    return status;
+}
+
+// Rows of a part into rows[0], if it is the one.
+static bool copy_part(const maker *m, const dc_map *map, const dc_text *head, size_t n) {
+    size_t size = head->used, at = head->used;
+    for (int k = 0; k < m->column_count; k++)
+        size += n * row_bytes(&m->columns[k]);
+    if (map->size != size || memcmp(map->bytes, head->bytes, head->used) != 0) return false;
+    for (int k = 0; k < m->column_count; k++) {
+        size_t bytes = n * row_bytes(&m->columns[k]);
+        memcpy(rows_of(&m->rows[0], &m->columns[k]), map->bytes + at, bytes);
+        at += bytes;
+    }
+    return true;
+}
+
+static dc_status recall(const maker *m, batch *b) {
+    char path[PATH];
+    dc_map map;
+    dc_text head;
+    part_path(m, b->first, path);
+    b->kept = false;
+    if (!m->keeps || !dc_file_exists(path)) return DC_OK;
+    DC_TRY(dc_map_open(&map, path));
+    dc_text_init(&head);
+    dc_status status = part_head(m, b, &head);
+    if (status == DC_OK) b->kept = copy_part(m, &map, &head, (size_t)(b->count * m->set->gen.rows));
+    dc_text_fini(&head);
+    dc_map_close(&map);
+    return status;
+}
+
+static void drop_parts(const maker *m, int64_t count) {
+    char path[PATH];
+    for (int64_t done = 0; m->keeps && done < count; done += BATCH) {
+        part_path(m, m->first + done, path);
+        unlink(path);
+    }
+}
+
+// ---- rows into a file ----
+
+// Pack the rows that wait. Called beside the playing of others.
+static dc_status pack(void *ctx) {
+    maker *m = ctx;
+    batch b = m->waiting;
+    m->waiting.count = 0;
+    if (!b.count) return DC_OK;
+    if (m->keeps && !b.kept) DC_TRY(keep(m, &b));
+    return append(m, b.count * m->set->gen.rows);
+}
+
+// The rows of a batch into rows[0], from its part or by playing, and those before it into the file.
+static dc_status make_batch(maker *m, batch *b) {
+    DC_TRY(recall(m, b));
+    if (!b->kept) return dc_gen_play(&m->set->gen, b->first, b->count, &m->rows[0], m->pool);
+    m->all -= b->count;
+    return pack(m);
+}
+
+static dc_status make_rows(maker *m, int64_t count) {
+    for (int64_t done = 0; done < count; done += BATCH) {
+        batch b = {.first = m->first + done, .count = count - done < BATCH ? count - done : BATCH};
+        DC_TRY(make_batch(m, &b));
+        dc_gen_rows made = m->rows[0];
+        m->rows[0] = m->rows[1];
+        m->rows[1] = made;
+        m->waiting = b;
+    }
+    DC_TRY(pack(m));
+    if (m->trace) DC_TRY(dc_npz_writer_save(m->trace));
+    DC_TRY(dc_npz_writer_save(m->file));
+    drop_parts(m, count);
+    return DC_OK;
+}
+
+// Episodes first ... first + count - 1 as a file.
+static dc_status make_file(maker *m, const char *path, int64_t first, int64_t count) {
+    bool trace = m->set->trace[0] && first == 0; // of the first file
+    m->path = path;
+    m->first = first;
+    m->waiting.count = 0;
+    dc_status status = open_file(m, path, trace);
+    if (status == DC_OK) status = make_rows(m, count);
+    dc_npz_writer_free(m->file);
+    dc_npz_writer_free(m->trace);
+    m->file = m->trace = NULL;
+    return status;
+}
+
+// ---- progress ----
+
+static void show(maker *m) {
+    char bar[21] = "....................", text[160], left[32];
+    int64_t made = atomic_load(&m->made);
+    double seconds = dc_now() - m->start, part = (double)made / (double)m->all;
+    memset(bar, '#', (size_t)(part * 20));
+    snprintf(text, sizeof text,
+             "[%s] %3.0f%%  %" PRId64 "/%" PRId64 " episodes  %.0f rows/s  ETA %s", bar, part * 100,
+             made, m->all, (double)(made * m->set->gen.rows) / seconds,
+             cli_duration(seconds / part - seconds, left));
+    cli_line_show(&m->line, text);
+}
+
+static bool tell(void *ctx) {
+    maker *m = ctx;
+    atomic_fetch_add(&m->made, 1);
+    if (!atomic_flag_test_and_set(&m->showing)) { // else another thread is at it
+        double now = dc_now();
+        if (now - m->shown > 0.1) {
+            m->shown = now;
+            show(m);
+        }
+        atomic_flag_clear(&m->showing);
+    }
+    return !atomic_load(&cli_stop);
+}
+
+// ---- which files ----
+
+typedef struct part {
+    char path[PATH];
+    int64_t first, count; // episodes
+} part;
+
+// The file of shard k, for training or for validation; episodes are numbered alike however many
+// shards there are.
+static part part_of(const gen_set *s, int k, bool val) {
+    int64_t all = val ? s->episodes / 10 : s->episodes, first = all * k / s->shards;
+    part p = {.first = first + (val ? s->episodes : 0), .count = all * (k + 1) / s->shards - first};
+    const char *tail = val ? "-val" : "";
+    if (s->shards > 1)
+        snprintf(p.path, sizeof p.path, "%s-%03d%s.npz", s->stem, k, tail);
+    else
+        snprintf(p.path, sizeof p.path, "%s%s.npz", s->stem, tail);
+    return p;
+}
+
+// Whether what is there stays as it is: sets that take long, but not what tests ask for.
+static bool goes_on(const gen_set *s) {
+    bool table = !dc_world_spec(s->gen.world)->maze;
+    return (table || s->shards > 1) && !s->gen.draws && !s->trace[0];
+}
+
+static bool is_missing(const gen_set *s, const part *p) {
+    return p->count > 0 && (!goes_on(s) || !dc_file_exists(p->path));
+}
+
+// Files of which nobody can tell of what they are made are not ours to replace.
+static dc_status check_absent(const gen_set *s) {
+    for (int k = 0; k < 2 * s->shards; k++) {
+        part p = part_of(s, k / 2, k % 2);
+        if (p.count && dc_file_exists(p.path))
+            return dc_fail(DC_BAD_INPUT, "remove it, or choose another name",
+                           "a file of that name is there (%s)", p.path);
+    }
+    return DC_OK;
+}
+
+// What is there must be of the same set.
+static dc_status check_facts(const char *path, const dc_text *ours) {
+    char *bytes;
+    size_t n;
+    if (!dc_file_exists(path)) return dc_file_write(path, ours->bytes, ours->used);
+    DC_TRY(dc_file_read(path, FACTS_MAX, &bytes, &n));
+    bool same = n == ours->used && !memcmp(bytes, ours->bytes, n);
+    free(bytes);
+    if (same) return DC_OK;
+    return dc_fail(DC_BAD_INPUT,
+                   "give the options of that file, remove it to make all anew, or choose another "
+                   "name",
+                   "another set was begun there (%s)", path);
+}
+
+static dc_status begin(const gen_set *s) {
+    char path[PATH];
+    dc_text text;
+    snprintf(path, sizeof path, "%s.gen.json", s->stem);
+    dc_text_init(&text);
+    add_facts(s, &text);
+    dc_status status = dc_text_status(&text);
+    if (status == DC_OK && !dc_file_exists(path)) status = check_absent(s);
+    if (status == DC_OK) status = check_facts(path, &text);
+    dc_text_fini(&text);
+    return status;
+}
+
+// How much is missing, and whether the disk has room for it: for all of it packed, and of one file
+// more for its parts and what it is put together from.
+static dc_status look(maker *m) {
+    const gen_set *s = m->set;
+    char folder[DC_TEXT_MAX];
+    for (int k = 0; k < 2 * s->shards; k++) {
+        part p = part_of(s, k / 2, k % 2);
+        if (!is_missing(s, &p)) continue;
+        m->all += p.count;
+        m->largest = p.count > m->largest ? p.count : m->largest;
+    }
+    // Buttons hardly ever move: they pack to a third or less.
+    double row = (double)dc_gen_row_bytes(m->family);
+    double packed = row - m->family->buttons * BUTTON_BYTES * 2.0 / 3;
+    m->need = ((double)m->all * packed + (double)m->largest * (packed + row)) * (double)s->gen.rows;
+    const char *slash = strrchr(s->stem, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - s->stem) + 1 : 1,
+             slash ? s->stem : ".");
+    double room = (double)dc_folder_free(folder);
+    if (m->need <= room) return DC_OK;
+    return dc_fail(DC_IO, "free some space on that disk or choose another",
+                   "up to %.1f GB are needed but only %.1f GB are free (%s)", m->need / 1e9,
+                   room / 1e9, folder);
+}
+
+// ---- all of them ----
+
+static dc_status make_missing(maker *m) {
+    const gen_set *s = m->set;
+    for (int k = 0; k < 2 * s->shards; k++) {
+        part p = part_of(s, k / 2, k % 2);
+        if (!is_missing(s, &p)) continue;
+        DC_TRY(make_file(m, p.path, p.first, p.count));
+        cli_line_clear(&m->line);
+        printf("wrote %s: %" PRId64 " episodes of %" PRId64 " rows%s\n", p.path, p.count,
+               s->gen.rows, k % 2 ? ", for validation" : "");
+    }
+    return DC_OK;
+}
+
+static dc_status stopped(const gen_set *s) {
+    if (goes_on(s)) return dc_fail(DC_INTERRUPTED, "the same command goes on", "stopped");
+    return dc_fail(DC_INTERRUPTED, NULL, "stopped; an unfinished file is not kept");
+}
+
+static dc_status make_set(maker *m) {
+    gen_set *s = m->set;
+    DC_TRY(look(m));
+    if (goes_on(s)) DC_TRY(begin(s));
+    m->keeps = goes_on(s) && !dc_world_spec(s->gen.world)->maze;
+    if (!m->all) {
+        printf("nothing to do: %s is there, all of it\n", s->stem);
+        return DC_OK;
+    }
+    if (m->need > LARGE)
+        fprintf(stderr, "%" PRId64 " episodes, %.3g million rows: up to %.1f GB of disk\n", m->all,
+                (double)(m->all * s->gen.rows) / 1e6, m->need / 1e9);
+    list_columns(m);
+    DC_TRY(take_rows(m, &m->rows[0]));
+    DC_TRY(take_rows(m, &m->rows[1]));
+    DC_TRY(dc_pool_new(&m->pool, s->threads));
+    cli_catch_signals();
+    cli_line_init(&m->line);
+    m->start = dc_now();
+    s->gen.tell = tell;
+    s->gen.aside = pack;
+    s->gen.ctx = m;
+    dc_status status = make_missing(m);
+    cli_line_clear(&m->line);
+    return status == DC_INTERRUPTED ? stopped(s) : status;
+}
+
+dc_status gen_set_make(gen_set *set) {
+    maker m = {
+        .set = set, .family = dc_world_spec(set->gen.world)->family, .showing = ATOMIC_FLAG_INIT};
+    dc_arena_init(&m.arena, 0);
+    dc_status status = make_set(&m);
+    dc_pool_free(m.pool);
+    dc_arena_fini(&m.arena);
+    return status;
+}

@@ -1,0 +1,34 @@
+// The files of a data set: which episodes each of them holds, and making those that are not there.
+//
+// A set has `episodes` episodes for training, and a tenth as many more for validation, in one pair of
+// files or in several (shards):
+//
+//     STEM.npz      STEM-val.npz
+//     STEM-000.npz  STEM-000-val.npz  STEM-001.npz ...
+//     STEM.gen.json            of what they are made; of tables, and of shards
+//     FILE.npz.part-0000 ...   rows of batches of episodes, of tables, until FILE.npz is there
+//
+// A file appears whole or not at all. So a set that was stopped, or crashed, goes on with the first
+// file that is not there and with the first batch of it that is not; STEM.gen.json sees to it that
+// it is the same set. Mazes take seconds and are made anew.
+#ifndef GEN_SET_H
+#define GEN_SET_H
+
+#include "env/gen.h"
+
+#include <stdint.h>
+
+typedef struct gen_set {
+    dc_gen gen;       // world, seed and draws are set
+    const char *env;  // name of the environment, for STEM.gen.json
+    const char *stem; // path without .npz
+    int64_t episodes; // for training
+    int shards;
+    int threads;       // 0: one for every core
+    const char *trace; // also write what a data set does not hold; empty: no
+} gen_set;
+
+// Make what is missing, with a line of progress, and say what was made.
+dc_status gen_set_make(gen_set *set);
+
+#endif

@@ -1,0 +1,284 @@
+"""Data of the tables with a robot arm, from our generator and from the Python package's environments and oracles.
+
+Whole episodes: the draws that the reference makes are recorded, new ones in every run, and given to `dcrl gen`, which must
+then write the same rows: states before rounding, observations, actions, states of buttons, aims, successes, ends of oracles.
+The reference computes with plain arithmetic here (`tables.Plain`), since contacts of the gripper magnify a last place.
+Then files: OGBench's loader, equal bytes for any number of threads, shards that go on after a stop or a kill.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+os.environ.setdefault("MUJOCO_GL", "disable")
+import gymnasium  # noqa: E402
+import mujoco  # noqa: E402
+import numpy as np  # noqa: E402
+import ogbench  # noqa: E402
+from ogbench.relabel_utils import relabel_dataset  # noqa: E402
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from drive import DCRL, Scratch, bad, call, digest, good, run_tests  # noqa: E402
+from parity import error, padded  # noqa: E402
+from tables import AIMS, NAMES, Plain, Recorder, collect, make_collector  # noqa: E402
+
+ROWS = 300
+KINDS = ["play", "noisy"]
+
+
+def in_python(name, kind, rows=ROWS):
+    env = make_collector(name, rows)
+    with Recorder(env) as draws:
+        data = collect(name, env, kind)
+    return data, draws.values
+
+
+def in_c(scratch, name, kind, draws, rows=ROWS):
+    np.savez(scratch.at("draws.npz"), draws=padded(draws))
+    good("gen", f"{name}-{kind}", "--episodes", len(draws), "--rows", rows, "--draws", scratch.at("draws.npz"), "-o",
+         scratch.at("gen.npz"), "--trace", scratch.at("trace.npz"))
+    with np.load(scratch.at("gen.npz")) as data, np.load(scratch.at("trace.npz")) as trace:
+        return dict(data), {**trace}
+
+
+def differences(data, trace, theirs):
+    """Largest differences of what was computed; what was decided must be equal."""
+    for key in ["aim", "success", "ended"]:
+        assert np.array_equal(trace[key], theirs[key]), (key, np.flatnonzero(trace[key] != theirs[key])[:5])
+    if theirs["button_states"].size:
+        assert np.array_equal(data["button_states"], theirs["button_states"])
+    assert np.array_equal(data["terminals"], theirs["terminals"])
+    floats = {k: error(data[k], theirs[k].astype(np.float32)) for k in ["observations", "actions", "qpos", "qvel"]}
+    return error(trace["qpos"], theirs["qpos"]), error(trace["actions"], theirs["actions"]), floats
+
+
+def check_episode(scratch, name, kind):
+    theirs, draws = in_python(name, kind)
+    data, trace = in_c(scratch, name, kind, [draws])
+    state, action, floats = differences(data, trace, theirs)
+    toggled = int(np.abs(np.diff(theirs["button_states"], axis=0)).sum()) if theirs["button_states"].size else 0
+    aims = " ".join(f"{a} {int((theirs['aim'][theirs['ended']] == k).sum())}" for k, a in enumerate(AIMS) if (theirs["aim"][theirs["ended"]] == k).any())
+    print(f"  {name:15s} {kind:6s} {len(draws):5d} draws  ended: {aims:42s} toggled {toggled:3d}  qpos {state:.1e}  act {action:.1e}  "
+          f"float32: {max(floats.values()):.1e}")
+    assert state <= 1e-8 and action <= 1e-8, (name, kind, state, action)
+    assert max(floats.values()) <= 1e-5, (name, kind, floats)
+
+
+def test_episodes():
+    with Scratch("episodes") as scratch:
+        for name in NAMES:
+            for kind in KINDS:
+                check_episode(scratch, name, kind)
+
+
+def test_refused_draws():
+    """A draw too few is noticed, a draw too many would meet a NaN."""
+    with Scratch("few") as scratch:
+        _, draws = in_python("puzzle-3x3", "play", 20)
+        np.savez(scratch.at("draws.npz"), draws=np.array([draws[:-1]]))
+        bad(1, ["takes", "draws"], "gen", "puzzle-3x3-play", "--episodes", 1, "--rows", 20, "--draws", scratch.at("draws.npz"), "-o", scratch.at("x.npz"))
+        assert os.listdir(scratch.path) == ["draws.npz"]
+
+
+# ---- files ----
+
+
+def gen(scratch, name, where, *words):
+    return good("gen", name, "--rows", 21, "-o", scratch.at(where), *words)
+
+
+def joined(folder, val=False):
+    """Arrays of all files of a folder, in order."""
+    names = [n for n in sorted(os.listdir(folder)) if n.endswith(".npz") and n.endswith("-val.npz") == val]
+    files = [dict(np.load(os.path.join(folder, n))) for n in names]
+    return {k: np.concatenate([f[k] for f in files]) for k in files[0]}, len(files)
+
+
+def test_loader():
+    """Every set, play or noisy, is taken by OGBench's loader in its three forms, and by ours."""
+    with Scratch("loader") as scratch:
+        for name in NAMES:
+            full = f"{name}-{random.choice(KINDS)}"
+            gen(scratch, f"{full}-v0", "data", "--episodes", 10, "--shards", 1)
+            for form in ["", "oraclerep-", f"singletask-task{random.randint(1, 5)}-"] if name in ("cube-double", "scene", "puzzle-4x4") else [""]:
+                env, train, val = ogbench.make_env_and_datasets(f"{full}-{form}v0", dataset_dir=scratch.at("data"), add_info=True)
+                env.reset()
+                table = env.unwrapped
+                assert train["observations"].shape == (200, *env.observation_space.shape) and val["actions"].shape == (20, 5), full
+                assert train["terminals"].sum() == 10 and train["observations"].dtype == np.float32
+                assert train["qpos"].shape == (200, table.model.nq) and train["qvel"].shape == (200, table.model.nv)
+                states = np.load(scratch.at("data", f"{full}-v0.npz"))
+                if "cube" in name:
+                    assert "button_states" not in states
+                else:
+                    assert states["button_states"].dtype == np.int64 and states["button_states"].shape == (210, table._num_buttons)
+            told = json.loads(good("data", "info", scratch.at("data", f"{full}-v0.npz"), "--json"))
+            assert told["trajectories"] == 10 and told["rows"] == 210, told
+
+
+def test_rows_are_consistent():
+    """A row's observation is that of its state, and stored actions lead from row to row."""
+    with Scratch("rows") as scratch:
+        for name in ["cube-double", "scene", "puzzle-3x3"]:
+            gen(scratch, f"{name}-noisy", f"{name}.npz", "--episodes", 2, "--seed", random.randrange(1 << 30))
+            data = dict(np.load(scratch.at(f"{name}.npz")))
+            obs, qpos = data["observations"], data["qpos"]
+            assert np.array_equal(obs[:, :6], qpos[:, :6]) and np.array_equal(obs[:, 6:12], data["qvel"][:, :6])
+            if "button_states" in data:
+                first = 28 if name == "scene" else 19
+                count = data["button_states"].shape[1]
+                assert np.array_equal(obs[:, first + 1 : first + 4 * count : 4], data["button_states"])
+            assert np.all(np.abs(data["actions"]) <= 1) and np.array_equal(np.flatnonzero(data["terminals"]), [20, 41])
+
+
+def test_threads():
+    with Scratch("threads") as scratch:
+        name = random.choice(["cube-triple-noisy", "scene-play", "puzzle-4x5-play"])
+        for threads, seed in [(1, 3), (2, 3), (5, 3), (2, 4)]:
+            gen(scratch, name, f"{threads}-{seed}", "--episodes", 20, "--threads", threads, "--seed", seed)
+        for file in [f"{name}-v0.npz", f"{name}-v0-val.npz"]:
+            digests = [digest(scratch.at(folder, file)) for folder in ["1-3", "2-3", "5-3", "2-4"]]
+            assert digests[0] == digests[1] == digests[2] != digests[3], name
+
+
+def test_shards():
+    """However many shards, the same episodes; what is there is not made again; another set is not mixed in."""
+    with Scratch("shards") as scratch:
+        words = ["--episodes", 30, "--seed", 5]
+        gen(scratch, "cube-single-play", "one", *words)
+        gen(scratch, "cube-single-play", "many", *words, "--shards", 4)
+        for val in [False, True]:
+            (one, _), (many, count) = joined(scratch.at("one"), val), joined(scratch.at("many"), val)
+            assert count == (3 if val else 4), count  # three episodes for validation
+            assert all(np.array_equal(one[k], many[k]) for k in one), val
+        assert "nothing to do" in gen(scratch, "cube-single-play", "many", *words, "--shards", 4)
+        os.remove(scratch.at("many", "cube-single-play-v0-002.npz"))
+        before = {n: os.stat(scratch.at("many", n)).st_mtime_ns for n in os.listdir(scratch.at("many"))}
+        told = gen(scratch, "cube-single-play", "many", *words, "--shards", 4)
+        assert told.count("wrote") == 1 and "-002.npz" in told, told
+        assert all(os.stat(scratch.at("many", n)).st_mtime_ns == t for n, t in before.items())
+        assert all(np.array_equal(one[k], joined(scratch.at("many"), True)[0][k]) for k in one)
+        for more in [["--seed", 6], ["--episodes", 31], ["--shards", 5], ["--rows", 22]]:
+            rest = {"--episodes": 30, "--seed": 5, "--shards": 4, "--rows": 21, more[0]: more[1]}
+            bad(1, ["another set", ".gen.json"], "gen", "cube-single-play", "-o", scratch.at("many"), *[w for p in rest.items() for w in p])
+        told = gen(scratch, "cube-single-play-100m-v0", "large", "--episodes", 2, "--shards", 2)
+        assert "large/cube-single-play-100m-v0-001.npz" in told, told
+        bad(2, "shards", "gen", "cube-single-play", "--episodes", 3, "--shards", 4, "-o", scratch.at("few"))
+
+
+def interrupted(words, ready, how):
+    """Start a command, and stop it as soon as something is there."""
+    process = subprocess.Popen([DCRL, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not ready() and process.poll() is None:
+        time.sleep(0.002)
+    process.send_signal(how)
+    _, told = process.communicate()
+    return process.returncode, told
+
+
+def test_stops():
+    """Stopped by a signal or killed, a set goes on with what is there, and its bytes are those of an unbroken one."""
+    with Scratch("stops") as scratch:
+        words = ["gen", "cube-single-play", "--rows", 11, "--episodes", 400, "--seed", random.randrange(1 << 30)]
+        good(*words, "-o", scratch.at("whole.npz"))
+        parts = lambda: [n for n in os.listdir(scratch.path) if "broken.npz.part-" in n and n[-4:].isdigit()]
+        code, told = interrupted([*words, "-o", scratch.at("broken.npz")], parts, signal.SIGTERM)
+        assert code == 1 and "the same command goes on" in told, (code, told)
+        first = {n: digest(scratch.at(n)) for n in parts()}
+        assert first and not os.path.exists(scratch.at("broken.npz"))
+        code, _ = interrupted([*words, "-o", scratch.at("broken.npz")], lambda: len(parts()) > len(first), signal.SIGKILL)
+        assert code == -signal.SIGKILL and all(digest(scratch.at(n)) == d for n, d in first.items())
+        damaged = scratch.at(sorted(parts())[0])  # is made anew
+        with open(damaged, "r+b") as file:
+            file.truncate(os.path.getsize(damaged) - 1)
+        good(*words, "-o", scratch.at("broken.npz"))
+        for tail in [".npz", "-val.npz"]:
+            assert digest(scratch.at(f"whole{tail}")) == digest(scratch.at(f"broken{tail}"))
+        assert not parts()
+
+
+def test_errors():
+    with Scratch("errors") as scratch:
+        out = ["-o", scratch.at("x.npz")]
+        bad(2, ["there is no stitch data of cube-single", "play|noisy"], "gen", "cube-single", "--type", "stitch", *out)
+        bad(2, "there is no play data", "gen", "pointmaze-medium", "--type", "play", *out)
+        bad(2, "different things", "gen", "scene-play-v0", "--type", "noisy", *out)
+        bad(2, "trace", "gen", "pointmaze-medium", "--trace", scratch.at("t.npz"), *out)
+        with open(scratch.at("x.npz"), "w") as file:
+            file.write("someone's own")
+        bad(1, ["is there", "x.npz"], "gen", "scene-play-v0", "--episodes", 1, *out)
+        os.remove(scratch.at("x.npz"))
+        bad(1, ["are needed but only", "free"], "gen", "puzzle-4x6-play", "--episodes", 99999999, "--rows", 20000, *out)
+        assert [n for n in os.listdir(scratch.path) if n.endswith(".npz")] == []
+
+
+def test_script():
+    """What `dcrl render --script` would show is the data's episode, button states included."""
+    with Scratch("script") as scratch:
+        good("gen", "puzzle-3x3-play", "--episodes", 2, "--seed", 7, "-o", scratch.at("x.npz"))
+        words = ["render", "puzzle-3x3-play", "--episode", 1, "--at", random.randrange(1001), "--plain"]
+        shown = call(*words, "--script", "--seed", 7, "-o", scratch.at("a.png"))
+        if "OpenGL" in shown.stderr and shown.returncode:
+            print("  no OpenGL here")
+            return
+        assert shown.returncode == 0, shown.stderr
+        good(*words, "--data", scratch.at("x.npz"), "-o", scratch.at("b.png"))
+        assert digest(scratch.at("a.png")) == digest(scratch.at("b.png"))
+
+
+def solved(env, qpos, buttons):
+    """Some rows as the task wants them, so that every number of conditions occurs."""
+    table, cubes = env.unwrapped, getattr(env.unwrapped, "_num_cubes", 0)
+    for row in range(len(qpos)):
+        for k in range(cubes):
+            if random.random() < 0.6:
+                qpos[row, 14 + 7 * k : 17 + 7 * k] = table._data.mocap_pos[table._cube_target_mocap_ids[k]] + np.random.uniform(-0.03, 0.03, 3)
+        if buttons is not None and random.random() < 0.6:
+            buttons[row] = table._target_button_states
+        if hasattr(table, "_target_drawer_pos") and random.random() < 0.6:
+            qpos[row, -2:] = table._target_drawer_pos, table._target_window_pos
+
+
+def test_rewards():
+    """Relabelling for a single task, against the package's, on data and on rows that are made to fit."""
+    with Scratch("rewards") as scratch:
+        for name in ["cube-double", "cube-triple", "scene", "puzzle-3x3", "pointmaze-medium", "antmaze-giant", "antsoccer-arena"]:
+            form = f"singletask-task{random.randint(1, 5)}"
+            kind = "play" if name in NAMES else "navigate"
+            env = ogbench.make_env_and_datasets(f"{name}-{kind}-{form}-v0", env_only=True)
+            env.reset()
+            qpos = np.random.uniform(-4, 24, (300, env.unwrapped.model.nq)).astype(np.float32)
+            buttons = np.random.randint(0, 2, (300, env.unwrapped._num_buttons)) if hasattr(env.unwrapped, "_num_buttons") else None
+            if name in NAMES:
+                solved(env, qpos, buttons)
+            else:
+                at = 15 if "soccer" in name else 0
+                qpos[:150, at : at + 2] = env.unwrapped.cur_goal_xy + np.random.uniform(-1.5, 1.5, (150, 2))
+            data = dict(qpos=qpos, **({} if buttons is None else dict(button_states=buttons)))
+            np.savez(scratch.at("in.npz"), **data)
+            good("data", "rewards", scratch.at("in.npz"), f"{name}-{form}-v0", "-o", scratch.at("out.npz"))
+            relabel_dataset(name, env, data)
+            ours = np.load(scratch.at("out.npz"))
+            assert np.array_equal(ours["rewards"], data["rewards"]) and np.array_equal(ours["masks"], data["masks"]), name
+            assert 0 < (data["masks"] == 0).sum() < 300, name
+        bad(1, ["'qpos'", "dcrl gen"], "data", "rewards", scratch.at("out.npz"), "scene-singletask", "-o", scratch.at("x.npz"))
+        for rows in [(3, 2), (0, 2), (2, 0)]:
+            np.savez(scratch.at("in.npz"), qpos=np.zeros((rows[0], 25)), button_states=np.zeros((rows[1], 2)))
+            bad(1, ["button_states", "rows"], "data", "rewards", scratch.at("in.npz"), "scene-singletask", "-o", scratch.at("x.npz"))
+        bad(1, ["qpos", "columns"], "data", "rewards", scratch.at("in.npz"), "cube-double-singletask", "-o", scratch.at("x.npz"))
+        bad(2, ["single-task form"], "data", "rewards", scratch.at("in.npz"), "scene", "-o", scratch.at("x.npz"))
+        assert not os.path.exists(scratch.at("x.npz"))
+
+
+if __name__ == "__main__":
+    gymnasium.logger.min_level = gymnasium.logger.ERROR
+    warnings.filterwarnings("ignore")
+    assert mujoco.__version__ == "3.3.7", "the reference must be the library that dcrl is linked with"
+    plain = Plain()
+    plain.__enter__()
+    run_tests(globals())
