@@ -216,15 +216,20 @@ static float answer(const dc_agent *a, dc_view out, int r) {
     return (float)(sum / (out.e * -log(a->options.gamma)));
 }
 
-void dc_agent_distances(dc_agent *a, int64_t count, const int64_t *s, const int64_t *g, float *d) {
+dc_status dc_agent_distances(dc_agent *a, int64_t count, const int64_t *s, const int64_t *g,
+                             float *d) {
     dc_view in = dc_value(&a->ask, a->ask_in), out = dc_value(&a->ask, a->ask_out);
     for (int64_t from = 0; from < count; from += DC_ASK_ROWS) {
         int rows = (int)(count - from < DC_ASK_ROWS ? count - from : DC_ASK_ROWS);
         for (int r = 0; r < rows; r++)
             put_question(a, in.p + (int64_t)r * in.cols, s[from + r], g[from + r]);
         a->ask.used[a->ask_in] = rows;
-        dc_exec_run(&a->ask, &dc_backend_cpu);
+        if (a->ask_by)
+            DC_TRY(a->ask_by(a->ask_ctx));
+        else
+            dc_exec_run(&a->ask, &dc_backend_cpu);
         for (int r = 0; r < rows; r++)
             d[from + r] = answer(a, out, r);
     }
+    return DC_OK;
 }

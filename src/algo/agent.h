@@ -56,6 +56,9 @@ typedef struct dc_agent {
     dc_graph ask_graph; // critic, forward only, DC_ASK_ROWS rows
     dc_exec ask;
     dc_ref ask_in, ask_out;
+    // Who runs it: NULL the CPU, else what takes the values of ask_in and leaves those of ask_out.
+    dc_status (*ask_by)(void *ctx);
+    void *ask_ctx;
     int actions; // value form: how many discrete actions the data has; 0: they are real numbers
     int64_t policy_first; // where the policy's weights begin in the slab; the critics' end there
     int64_t policy_after; // updates of the critics alone, then the policy alone; 0: all together
@@ -87,8 +90,8 @@ dc_status dc_agent_gradients(dc_agent *agent, uint64_t step);
 dc_adam dc_agent_adam(const dc_agent *agent, double lr, double tau, int64_t done);
 // Distances d(s, g) of count pairs of data rows, by the live weights; in the value form log_gamma
 // Q(s, a, g) of the action taken at s, the mean of the ensemble.
-void dc_agent_distances(dc_agent *agent, int64_t count, const int64_t *s, const int64_t *g,
-                        float *d);
+dc_status dc_agent_distances(dc_agent *agent, int64_t count, const int64_t *s, const int64_t *g,
+                             float *d);
 
 // For algo/ files: the last part of a build (plan, memory, weights, sampler); add a feed; add a
 // metric.

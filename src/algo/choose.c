@@ -55,25 +55,26 @@ static int64_t best(const dc_agent *a, const questions *q, int first, int candid
     return q->g[least];
 }
 
-// As many segments from number `from` on as their questions fit; returns where it stopped.
-static int64_t choose_some(dc_agent *a, int64_t from, int64_t count, const int64_t *i,
-                           const int64_t *j, int64_t *k) {
+// As many segments from number *done on as their questions fit; *done is where it stopped.
+static dc_status choose_some(dc_agent *a, int64_t *done, int64_t count, const int64_t *i,
+                             const int64_t *j, int64_t *k) {
     questions q = {0};
-    int64_t end = from;
+    int64_t from = *done, end = from;
     for (; end < count && q.count + 2 * candidates_of(a, i[end], j[end]) <= DC_ASK_ROWS; end++)
         ask_about(a, &q, i[end], j[end]);
-    dc_agent_distances(a, q.count, q.s, q.g, q.d);
+    DC_TRY(dc_agent_distances(a, q.count, q.s, q.g, q.d));
     for (int64_t x = from, at = 0; x < end; x++) {
         int candidates = candidates_of(a, i[x], j[x]);
         k[x] = best(a, &q, (int)at, candidates);
         at += 2 * candidates;
     }
-    return end;
+    *done = end;
+    return DC_OK;
 }
 
 dc_status dc_choose_split(void *ctx, int64_t count, const int64_t *i, const int64_t *j,
                           int64_t *k) {
     for (int64_t done = 0; done < count;)
-        done = choose_some(ctx, done, count, i, j, k);
+        DC_TRY(choose_some(ctx, &done, count, i, j, k));
     return DC_OK;
 }

@@ -11,17 +11,17 @@ typedef struct buffers {
 } buffers;
 
 // Sum of |d - h| over all pairs at distance h.
-static double error_at(dc_agent *agent, int64_t horizon, int64_t h, buffers *b) {
+static dc_status error_at(dc_agent *agent, int64_t horizon, int64_t h, buffers *b, double *sum) {
     int64_t pairs = horizon - h;
     for (int64_t s = 0; s < pairs; s++) {
         b->s[s] = s;
         b->g[s] = s + h;
     }
-    dc_agent_distances(agent, pairs, b->s, b->g, b->d);
-    double sum = 0;
+    DC_TRY(dc_agent_distances(agent, pairs, b->s, b->g, b->d));
+    *sum = 0;
     for (int64_t s = 0; s < pairs; s++)
-        sum += fabs((double)b->d[s] - (double)h);
-    return sum;
+        *sum += fabs((double)b->d[s] - (double)h);
+    return DC_OK;
 }
 
 // Middle of the distances whose bin (h - 1) bins / longest is number i.
@@ -40,7 +40,8 @@ static dc_status score_all(dc_agent *agent, const atomic_int *stop, dc_lock_scor
     for (int64_t h = 1; h <= longest; h++) {
         if (stop && atomic_load(stop))
             return dc_fail(DC_INTERRUPTED, NULL, "stopped while evaluating");
-        double sum = error_at(agent, horizon, h, b);
+        double sum;
+        DC_TRY(error_at(agent, horizon, h, b, &sum));
         int64_t bin = (h - 1) * score->bins / longest;
         sums[bin] += sum;
         counts[bin] += horizon - h;

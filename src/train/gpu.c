@@ -18,6 +18,10 @@ typedef struct member {
     dc_agent *agent;
     dc_program *program;
     dc_twin *twin;
+    dc_cuda *cuda;
+    dc_program *ask; // Nullable: the agent's questions
+    dc_recording *answer;
+    float *rows; // of the questions, as the program has them
 } member;
 
 struct dc_gpu {
@@ -135,6 +139,7 @@ static dc_status build(dc_gpu *gpu, dc_agent *const *agents, const dc_gpu_spec *
     DC_TRY(dc_cuda_open(&gpu->cuda));
     for (int i = 0; i < gpu->count; i++) {
         gpu->members[i].agent = agents[i];
+        gpu->members[i].cuda = gpu->cuda;
         DC_TRY(build_program(gpu, &gpu->members[i], spec));
     }
     DC_TRY(choose_feed(gpu, spec->feed, &host));
@@ -163,8 +168,13 @@ void dc_gpu_free(dc_gpu *gpu) {
     dc_recording_free(gpu->one);
     dc_recording_free(gpu->many);
     for (int i = 0; i < gpu->count; i++) {
-        dc_twin_free(gpu->members[i].twin);
-        dc_program_free(gpu->members[i].program);
+        member *m = &gpu->members[i];
+        dc_twin_free(m->twin);
+        dc_program_free(m->program);
+        dc_recording_free(m->answer);
+        dc_program_free(m->ask);
+        free(m->rows);
+        if (m->agent && m->agent->ask_ctx == m) m->agent->ask_by = NULL;
     }
     dc_twin_data_free(gpu->data);
     dc_gpu_feed_free(gpu->feed);
@@ -264,6 +274,51 @@ dc_status dc_gpu_fetch(dc_gpu *gpu, int number) {
     if (gpu->feed) return dc_gpu_feed_fetch(gpu->feed, number, state.step);
     if (state.bad_step < 0) return dc_twin_get(m->twin, m->agent->sampler, state.step);
     return catch_up(m->agent->sampler, state.step);
+}
+
+// ---- questions ----
+
+static dc_status enqueue_answer(void *ctx) {
+    const member *m = ctx;
+    return dc_program_gradients(m->ask); // forward alone: there is no loss
+}
+
+static dc_status answer(void *ctx) {
+    member *m = ctx;
+    dc_agent *a = m->agent;
+    dc_view in = dc_value(&a->ask, a->ask_in), out = dc_value(&a->ask, a->ask_out);
+    dc_cuda_input there = dc_program_input(m->ask, a->ask_in);
+    for (int r = 0; r < in.rows; r++)
+        memcpy(m->rows + (size_t)r * (size_t)there.ld, in.p + (size_t)r * (size_t)in.cols,
+               (size_t)in.cols * sizeof(float));
+    DC_TRY(
+        dc_cuda_put(m->cuda, there.p, m->rows, (size_t)in.rows * (size_t)there.ld * sizeof(float)));
+    DC_TRY(dc_recording_run(m->answer));
+    return dc_program_value(m->ask, a->ask_out, out.p);
+}
+
+static dc_status build_answer(member *m) {
+    dc_agent *a = m->agent;
+    const dc_slabs *s = &a->params.slabs;
+    dc_program_spec spec = {
+        .graph = &a->ask_graph, .size = s->size, .ema_size = s->ema_size, .precision = DC_FP32};
+    DC_TRY(dc_program_new(&m->ask, m->cuda, &spec));
+    DC_TRY(dc_recording_new(&m->answer, m->cuda, enqueue_answer, m));
+    dc_cuda_input there = dc_program_input(m->ask, a->ask_in);
+    m->rows = calloc((size_t)DC_ASK_ROWS * (size_t)there.ld, sizeof *m->rows);
+    return m->rows ? DC_OK : dc_fail(DC_NO_MEMORY, NULL, "no memory");
+}
+
+dc_status dc_gpu_answer(dc_gpu *gpu, int number) {
+    member *m = &gpu->members[number];
+    const dc_slabs *s = &m->agent->params.slabs;
+    if (!m->ask) DC_TRY(build_answer(m));
+    DC_TRY(dc_cuda_put(gpu->cuda, dc_program_slabs(m->ask)->live, s->live,
+                       (size_t)s->size * sizeof(dc_real)));
+    DC_TRY(dc_program_refresh(m->ask));
+    m->agent->ask_by = answer;
+    m->agent->ask_ctx = m;
+    return DC_OK;
 }
 
 dc_status dc_gpu_gradients(dc_gpu *gpu, int number, float *values) {

@@ -40,6 +40,9 @@ dc_status dc_gpu_train(dc_gpu *gpu, int64_t steps, int64_t *bad, double *const *
 dc_status dc_gpu_clear(dc_gpu *gpu);
 // Fetch a member's weights, targets, moments and sampler into its agent.
 dc_status dc_gpu_fetch(dc_gpu *gpu, int member);
+// From now on, while the GPU is held, it answers what a member's agent is asked (dc_agent_distances), in fp32 and
+// with the weights that the host has now.
+dc_status dc_gpu_answer(dc_gpu *gpu, int member);
 // For tests: one step's gradients of a member into its agent's slab, without an update; metrics into
 // values.
 dc_status dc_gpu_gradients(dc_gpu *gpu, int member, float *values);

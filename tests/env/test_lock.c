@@ -331,7 +331,7 @@ static void test_distances(void **state) {
     const dc_column *obs = dc_dataset_column(&w.data, "obs");
     for (int k = 0; k < 4; k++) {
         d[counts[k]] = 1234; // and not one too many
-        dc_agent_distances(&w.agent, counts[k], s, g, d);
+        assert_int_equal(dc_agent_distances(&w.agent, counts[k], s, g, d), DC_OK);
         for (int i = 0; i < counts[k]; i++) {
             double want = by_hand(&w.agent.params, obs->values + s[i] * obs->width,
                                   obs->values + g[i] * obs->width, obs->width);

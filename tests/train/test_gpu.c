@@ -317,6 +317,29 @@ static void remove_folder(const char *folder) {
 }
 
 // The same seed twice, and stopped and resumed again and again: the same bytes.
+// What an agent is asked is answered alike by both.
+static void test_answers(void **state) {
+    (void)state;
+    if (!present) skip();
+    enum { COUNT = 2500 };
+    static int64_t s[COUNT], g[COUNT];
+    static float cpu[COUNT], gpu[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        s[i] = i * 7919 % 300;
+        g[i] = i * 104729 % 299;
+    }
+    dc_run run;
+    start(&run, &cases[3], "fp32", "", NULL);
+    warm(&run, 40);
+    assert_int_equal(dc_agent_distances(&run.agent, COUNT, s, g, cpu), DC_OK);
+    assert_int_equal(dc_gpu_answer(run.gpu, 0), DC_OK);
+    assert_int_equal(dc_agent_distances(&run.agent, COUNT, s, g, gpu), DC_OK);
+    double size, far = distance(gpu, cpu, COUNT, &size) / size;
+    printf("answers within %.1e\n", far);
+    assert_true(far < 1e-5);
+    dc_run_fini(&run);
+}
+
 static void test_bytes(void **state) {
     (void)state;
     if (!present) skip();
@@ -569,10 +592,11 @@ static void test_nan(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),     cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_bytes),    cmocka_unit_test(test_population),
-        cmocka_unit_test(test_feed),     cmocka_unit_test(test_feed_choice),
-        cmocka_unit_test(test_nan_rows), cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_rows),        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_answers),     cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_population),  cmocka_unit_test(test_feed),
+        cmocka_unit_test(test_feed_choice), cmocka_unit_test(test_nan_rows),
+        cmocka_unit_test(test_nan),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
