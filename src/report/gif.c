@@ -132,12 +132,19 @@ static void mean_colour(const box *b, const bin *bins, uint8_t out[RGB]) {
     }
 }
 
+// What a bin stands for: the mean of its pixels, so that few colours stay exact, or its middle if it has none.
+static int colour_of(const bin *b, int at, int c) {
+    return b->count ? (int)((b->sum[c] + b->count / 2) / b->count) : 4 * side_of(at, c) + 2;
+}
+
 static uint8_t find_nearest(const dc_gif *g, int count, int at) {
-    int best = 0, least = 1 << 30;
+    int best = 0, least = 1 << 30, wanted[RGB];
+    for (int c = 0; c < RGB; c++)
+        wanted[c] = colour_of(&g->bins[at], at, c);
     for (int k = 0; k < count; k++) {
         int far = 0;
         for (int c = 0; c < RGB; c++) {
-            int d = g->palette[k][c] - (4 * side_of(at, c) + 2);
+            int d = g->palette[k][c] - wanted[c];
             far += d * d;
         }
         if (far >= least) continue;

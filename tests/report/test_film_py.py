@@ -76,8 +76,12 @@ def test_folder():
 
 
 def few_colours(rng, count, height, width, colours):
-    """Pictures of colours that lie in bins of their own."""
+    """Pictures of colours that lie in bins of their own, half of them beside each other."""
     bins = rng.choice(64**3, colours, replace=False)
+    near = rng.choice(8**3, colours // 2, replace=False)
+    bins[: colours // 2] = near // 64 * 4096 + near // 8 % 8 * 64 + near % 8
+    bins = rng.permutation(np.unique(bins))
+    colours = len(bins)
     table = np.stack([bins // 4096, bins // 64 % 64, bins % 64], -1) * 4 + rng.integers(0, 4, (colours, 3))
     pictures = table[rng.integers(0, colours, (count, height, width))]
     for k in range(1, count):  # most of a picture stays as it was
