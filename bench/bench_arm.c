@@ -36,12 +36,6 @@ typedef struct player { // a thread
     dc_status status;
 } player;
 
-static double cpu_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static dc_status step(player *p, dc_draws *draws, int t) {
     double action[ACT], obs[OBS_MAX], *kept = p->b->controls[p->episode][t];
     size_t bytes = sizeof p->b->controls[0][0];
@@ -62,11 +56,11 @@ static dc_status play(player *p) {
     dc_draws draws = dc_draws_philox(&state, 1, (uint64_t)p->episode);
     p->env.draws = dc_draws_philox(&own, 0, (uint64_t)p->episode);
     DC_TRY(dc_env_reset(&p->env, p->episode % DC_TASKS + 1, NULL));
-    double wall = dc_now(), cpu = cpu_now();
+    double wall = dc_now(), cpu = dc_now_busy();
     for (int t = 0; t < STEPS; t++)
         DC_TRY(step(p, &draws, t));
     p->spent[WALL] = dc_now() - wall;
-    p->spent[CPU] = cpu_now() - cpu;
+    p->spent[CPU] = dc_now_busy() - cpu;
     return DC_OK;
 }
 

@@ -50,12 +50,6 @@ typedef struct player { // one thread's work
     dc_status status;
 } player;
 
-static double cpu_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void draw_action(dc_draws *draws, int n, double *action) {
     for (int k = 0; k < n; k++)
         action[k] = draws->uniform(draws->ctx, -1, 1);
@@ -70,13 +64,13 @@ static dc_status play(player *p, dc_env *env, bool bare) {
     dc_draws draws = dc_draws_philox(&state, p->seed + 1, p->episode);
     env->draws = dc_draws_philox(&own, p->seed, p->episode);
     DC_TRY(dc_env_reset(env, (int)(p->episode % DC_TASKS) + 1, NULL));
-    double start = dc_now(), cpu = cpu_now();
+    double start = dc_now(), cpu = dc_now_busy();
     for (int t = 0; t < EPISODE; t++) {
         draw_action(&draws, spec->family->act, action);
         DC_TRY(bare ? dc_env_physics(env, action, 1) : dc_env_step(env, action, obs, &outcome));
     }
     *(bare ? &p->bare : &p->own) += dc_now() - start;
-    *(bare ? &p->bare_cpu : &p->own_cpu) += cpu_now() - cpu;
+    *(bare ? &p->bare_cpu : &p->own_cpu) += dc_now_busy() - cpu;
     return DC_OK;
 }
 

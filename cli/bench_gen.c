@@ -67,12 +67,6 @@ static dc_status take_rows(const dc_gen *gen, const dc_env_family *f, void **who
 
 // ---- what is not simulation ----
 
-static double cpu_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 // Seconds a row that oracles take: looking and acting every row, and once an aim a new aim and what
 // begins with it.
 static dc_status measure_oracle(const dc_gen *gen, dc_env *env, double *seconds) {
@@ -83,7 +77,7 @@ static dc_status measure_oracle(const dc_gen *gen, dc_env *env, double *seconds)
     double action[DC_HAND];
     int64_t rows = 0;
     DC_TRY(dc_env_collect(env));
-    double start = cpu_now();
+    double start = dc_now_busy();
     for (int k = 0; k < AIMS_TRIED; k++) {
         DC_TRY(dc_env_aim(env, 0.5));
         dc_env_see(env, &sight);
@@ -94,7 +88,7 @@ static dc_status measure_oracle(const dc_gen *gen, dc_env *env, double *seconds)
         dc_env_see(env, &sight);
         dc_oracle_act(&o, &sight, action);
     }
-    *seconds = (cpu_now() - start) / (double)rows;
+    *seconds = (dc_now_busy() - start) / (double)rows;
     return DC_OK;
 }
 
@@ -108,9 +102,9 @@ static dc_status measure_cost(const dc_gen *gen, const dc_gen_rows *rows, cost *
     dc_env env;
     double own = 0;
     DC_TRY(dc_env_new(&env, gen->world, dc_draws_philox(&state, gen->seed, 0)));
-    double start = cpu_now();
+    double start = dc_now_busy();
     dc_status status = gen->play(gen, &env, rows);
-    out->row = (cpu_now() - start) / (double)gen->rows;
+    out->row = (dc_now_busy() - start) / (double)gen->rows;
     if (status == DC_OK) status = measure_oracle(gen, &env, &own);
     out->part = own / (out->row - own);
     dc_env_free(&env);

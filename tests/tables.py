@@ -2,8 +2,10 @@
 collection as a loop (which the package itself does not contain)."""
 
 import math
+import warnings
 
 import gymnasium
+import mujoco
 import numpy as np
 from ogbench.manipspace.controllers.diff_ik import DiffIKController
 from ogbench.manipspace.lie import se3, so3
@@ -15,6 +17,8 @@ from ogbench.manipspace.oracles.plan.button_plan import ButtonPlanOracle
 from ogbench.manipspace.oracles.plan.cube_plan import CubePlanOracle
 from ogbench.manipspace.oracles.plan.drawer_plan import DrawerPlanOracle
 from ogbench.manipspace.oracles.plan.window_plan import WindowPlanOracle
+
+from drive import run_tests
 
 NAMES = [f"cube-{n}" for n in ["single", "double", "triple", "quadruple", "octuple"]] + ["scene"]
 NAMES += [f"puzzle-{n}" for n in ["3x3", "4x4", "4x5", "4x6"]]
@@ -251,3 +255,15 @@ def collect(name, env, kind):
         rows, healthy = collect_once(name, env, kind, agents)
         if healthy:
             return rows
+
+
+plain = Plain()
+
+
+def run_plain(names):
+    """Run a script's tests with the package's arithmetic made plain."""
+    gymnasium.logger.min_level = gymnasium.logger.ERROR
+    warnings.filterwarnings("ignore")
+    assert mujoco.__version__ == "3.3.7", "the reference must be the library that dcrl is linked with"
+    with plain:
+        run_tests(names)

@@ -102,7 +102,9 @@ static dc_status unknown(const char *env) {
     if (near && env[n])
         return dc_fail(DC_USAGE, NULL, "unknown environment '%s': did you mean 'lock%s'?", env,
                        env + n);
-    return dc_fail(DC_USAGE, "write lock-H with H from 4 to 1048576, for instance lock-512",
+    return dc_fail(DC_USAGE,
+                   "dcrl list envs names them; a lock is lock-H with H from 4 to 1048576, for "
+                   "instance lock-512",
                    "unknown environment '%s'", env);
 }
 

@@ -38,20 +38,11 @@ void dc_ahead_fini(dc_ahead *ahead) {
 }
 
 // Bring the scout to where the sampler is: at the start of a run, and after a resume.
-static dc_status catch_up(dc_sampler *scout, const dc_sampler *sampler) {
-    int64_t *words;
-    size_t count;
-    DC_TRY(dc_sampler_save(sampler, &words, &count));
-    dc_status status = dc_sampler_load(scout, words, count);
-    free(words);
-    return status;
-}
-
 dc_status dc_ahead_next(dc_ahead *ahead, const dc_feeds *feeds, const dc_sampler *sampler,
                         dc_pool *pool) {
     if (!ahead->scout) return DC_OK;
     uint64_t step = dc_sampler_step(sampler);
-    if (dc_sampler_step(ahead->scout) != step) DC_TRY(catch_up(ahead->scout, sampler));
+    if (dc_sampler_step(ahead->scout) != step) DC_TRY(dc_sampler_copy(ahead->scout, sampler));
     DC_TRY(dc_sampler_next(ahead->scout, step));
     long faults = dc_disk_faults();
     if (faults - ahead->faults >= FAULTS) ahead->left = STEPS;

@@ -194,15 +194,6 @@ uint64_t dc_feeder_step(const dc_feeder *f) {
 
 // ---- state ----
 
-static dc_status copy_state(dc_sampler *to, const dc_sampler *from) {
-    int64_t *words;
-    size_t count;
-    DC_TRY(dc_sampler_save(from, &words, &count));
-    dc_status status = dc_sampler_load(to, words, count);
-    free(words);
-    return status;
-}
-
 dc_status dc_feeder_seek(dc_feeder *f, int number, const dc_sampler *sampler) {
     member *m = &f->members[number];
     for (int k = 0; k < KEPT; k++) {
@@ -212,7 +203,7 @@ dc_status dc_feeder_seek(dc_feeder *f, int number, const dc_sampler *sampler) {
     f->step = dc_sampler_step(sampler);
     for (int i = 0; i < LINE; i++)
         f->line[i].steps = 0;
-    return copy_state(m->trees, sampler);
+    return dc_sampler_copy(m->trees, sampler);
 }
 
 static kept *kept_for(member *m, uint64_t step) {
@@ -232,7 +223,7 @@ dc_status dc_feeder_state(const dc_feeder *f, int number, uint64_t step, dc_samp
     const kept *k = kept_for(m, step);
     bool near = k->words && k->step <= step && k->step / DC_FEEDER_STEPS == step / DC_FEEDER_STEPS;
     if (dc_sampler_step(m->trees) == step)
-        DC_TRY(copy_state(sampler, m->trees));
+        DC_TRY(dc_sampler_copy(sampler, m->trees));
     else if (near)
         DC_TRY(dc_sampler_load(sampler, k->words, k->count));
     DC_CHECK(dc_sampler_step(sampler) <= step);

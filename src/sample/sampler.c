@@ -343,3 +343,12 @@ dc_status dc_sampler_load(dc_sampler *sampler, const int64_t *words, size_t coun
     sampler->next = (uint64_t)words[HEADER_WORDS - 1];
     return DC_OK;
 }
+
+dc_status dc_sampler_copy(dc_sampler *to, const dc_sampler *from) {
+    int64_t *words;
+    size_t count;
+    DC_TRY(dc_sampler_save(from, &words, &count));
+    dc_status status = dc_sampler_load(to, words, count);
+    free(words);
+    return status;
+}

@@ -102,6 +102,8 @@ size_t dc_sampler_bytes(const dc_sampler *sampler);
 // refused state (DC_BAD_INPUT), load another or free the sampler.
 dc_status dc_sampler_save(const dc_sampler *sampler, int64_t **words, size_t *count);
 dc_status dc_sampler_load(dc_sampler *sampler, const int64_t *words, size_t count);
+// Bring one to where another of the same spec stands.
+dc_status dc_sampler_copy(dc_sampler *to, const dc_sampler *from);
 // What it was made from, for a twin on another device (sample/twin.h).
 typedef struct dc_laws dc_laws;
 const dc_laws *dc_sampler_laws(const dc_sampler *sampler);

@@ -35,13 +35,19 @@ dc_status dc_folder_checkpoint(char *out, const char *folder, int64_t step) {
     return dc_folder_path(out, folder, name);
 }
 
+// The number after the dash, if `write` gives it the same name; else -1.
+static int64_t read_name(const char *name, void (*write)(char name[64], int64_t)) {
+    char same[64];
+    const char *dash = strchr(name, '-');
+    if (!dash) return -1;
+    int64_t number = strtoll(dash + 1, NULL, 10);
+    write(same, number);
+    return strcmp(name, same) == 0 ? number : -1;
+}
+
 // "step-0000040000.safetensors" -> 40000, anything else -> -1.
 static int64_t step_of(const char *name) {
-    char same[64];
-    if (strncmp(name, "step-", 5) != 0) return -1;
-    int64_t step = strtoll(name + 5, NULL, 10);
-    checkpoint_name(same, step);
-    return strcmp(name, same) == 0 ? step : -1;
+    return read_name(name, checkpoint_name);
 }
 
 static void member_name(char name[64], int64_t seed) {
@@ -56,11 +62,7 @@ dc_status dc_folder_member(char *out, const char *folder, int64_t seed) {
 
 // "seed-7" -> 7, anything else -> -1.
 static int64_t seed_of(const char *name) {
-    char same[64];
-    if (strncmp(name, "seed-", 5) != 0) return -1;
-    int64_t seed = strtoll(name + 5, NULL, 10);
-    member_name(same, seed);
-    return strcmp(name, same) == 0 ? seed : -1;
+    return read_name(name, member_name);
 }
 
 static int least_first(const void *x, const void *y) {

@@ -13,19 +13,16 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 
 os.environ.setdefault("MUJOCO_GL", "disable")
-import gymnasium  # noqa: E402
-import mujoco  # noqa: E402
 import numpy as np  # noqa: E402
 import ogbench  # noqa: E402
 from ogbench.relabel_utils import relabel_dataset  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import DCRL, Scratch, bad, call, digest, good, run_tests  # noqa: E402
+from drive import DCRL, Scratch, bad, call, digest, good  # noqa: E402
 from parity import error, padded  # noqa: E402
-from tables import AIMS, NAMES, Plain, Recorder, collect, make_collector  # noqa: E402
+from tables import AIMS, NAMES, Recorder, collect, make_collector, run_plain  # noqa: E402
 
 ROWS = 300
 KINDS = ["play", "noisy"]
@@ -294,9 +291,4 @@ def test_rewards():
 
 
 if __name__ == "__main__":
-    gymnasium.logger.min_level = gymnasium.logger.ERROR
-    warnings.filterwarnings("ignore")
-    assert mujoco.__version__ == "3.3.7", "the reference must be the library that dcrl is linked with"
-    plain = Plain()
-    plain.__enter__()
-    run_tests(globals())
+    run_plain(globals())

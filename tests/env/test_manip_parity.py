@@ -15,7 +15,6 @@ import os
 import statistics
 import random
 import sys
-import warnings
 
 os.environ.setdefault("MUJOCO_GL", "disable")
 import gymnasium  # noqa: E402
@@ -25,9 +24,9 @@ import ogbench  # noqa: E402
 from ogbench.relabel_utils import add_oracle_reps  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import Scratch, bad, good, run_tests  # noqa: E402
+from drive import Scratch, bad, good  # noqa: E402
 from parity import error, generator, padded, replay, same_fields  # noqa: E402
-from tables import NAMES, Plain, Recorder  # noqa: E402
+from tables import NAMES, Recorder, plain, run_plain  # noqa: E402
 
 STEPS, MARKS = 200, [1, 50, 200]
 EXACT, ROUNDED = 0.0, 1e-12  # states; observations, whose sines and norms are numpy's
@@ -362,9 +361,4 @@ def test_table():
 
 
 if __name__ == "__main__":
-    gymnasium.logger.min_level = gymnasium.logger.ERROR
-    warnings.filterwarnings("ignore")
-    assert mujoco.__version__ == "3.3.7", "the reference must be the library that dcrl is linked with"
-    plain = Plain()
-    plain.__enter__()
-    run_tests(globals())
+    run_plain(globals())

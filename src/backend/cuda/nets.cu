@@ -97,8 +97,8 @@ static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
     if (i) DC_TRY(take_panels(p, &panels_of(p, w)->turned, w->e, w->cols, w->rows, &l->wt));
     DC_TRY(take(p, e * rows_all * width * sizeof(bf16), (void **)&l->z));
     DC_TRY(take(p, e * rows_all * sizeof(float2), (void **)&l->stats));
-    DC_TRY(take(p, e * parts * 3 * width * sizeof(float), (void **)&l->parts));
     if (!n->weights) return DC_OK;
+    DC_TRY(take(p, e * parts * 3 * width * sizeof(float), (void **)&l->parts));
     DC_TRY(take(p, e * rows * width * sizeof(bf16), (void **)&l->h));
     DC_TRY(take(p, e * rows * width * sizeof(bf16), (void **)&l->dz));
     l->dw = (float *)grad_of(p, linear->in[1]).p;
@@ -130,6 +130,7 @@ static dc_status take_net(dc_program *p, net *n) {
         j->dx_count = node(p, x->in[1])->cols;
         const dc_node *w = node(p, first->in[1]);
         panels *m = panels_of(p, w);
+        DC_CHECK(!m->some || (m->some_first == j->dx_first && m->some_count == j->dx_count));
         m->some_first = j->dx_first;
         m->some_count = j->dx_count;
         DC_TRY(take_panels(p, &m->some, w->e, w->cols, THIN, &j->dx_panel));

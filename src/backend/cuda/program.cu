@@ -69,7 +69,9 @@ static dc_status take_nodes(dc_program *p) {
                             (void **)&p->parts[r].p));
             }
         }
-        if (n->op == DC_OP_linear && trained(n) && (p->norm_of[r] < 0 || is_thin(p, r))) {
+        bool alone =
+            p->net_of[(size_t)r] < 0 || n->cols > 1; // a network has sums of its own for one output
+        if (n->op == DC_OP_linear && alone && trained(n) && (p->norm_of[r] < 0 || is_thin(p, r))) {
             p->parts[r].count = dc_head_parts(n->hi - n->lo);
             DC_TRY(take(p, sizeof(float) * n->e * p->parts[r].count * (size_t)part_length(p, r),
                         (void **)&p->parts[r].p));
@@ -230,9 +232,7 @@ static void list_sums(dc_program *p) {
     for (dc_ref r = 0; r < p->g->count; r++) {
         const dc_node *n = node(p, r);
         const part_sums *s = &p->parts[r];
-        if (!s->p ||
-            (p->net_of[(size_t)r] >= 0 && p->nets[(size_t)p->net_of[(size_t)r]].job.head_parts))
-            continue;
+        if (!s->p) continue;
         if (n->op == DC_OP_gelu_layernorm) {
             int64_t stride = 3 * n->cols, step = s->count * stride;
             dc_push_sum(p, n, 1, s->p, s->count, stride, step, n->cols);
