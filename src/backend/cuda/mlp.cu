@@ -598,6 +598,7 @@ template <int CTAS> __device__ static void work_backward(const mlp &j, block<CTA
         if (!i) break;
         load_kept(j, j.layer[i - 1], b, z); // while the product runs
         product(j, b, acc, b.WIDTH / PANEL_IN, [] {});
+        workers_sync(); // nobody reads the sums any more
     }
     if (!j.dx || b.rank || b.group) return;
     float thin[16];
