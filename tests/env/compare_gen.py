@@ -98,13 +98,12 @@ def load(full, side, folder):
 
 
 def of_rates(met, ended):
-    """Of reached aims among ended ones."""
+    """Of reached aims among ended ones; rounded, so that the number of ended ones does not decide between equal failures."""
 
-    def differ(share):
-        one, other = share > 0, share < 0
-        return abs(met[one].sum() / max(ended[one].sum(), 1) - met[other].sum() / max(ended[other].sum(), 1))
+    def rate(chosen):
+        return met[chosen].sum() / max(ended[chosen].sum(), 1)
 
-    return differ
+    return lambda share: round(abs(rate(share > 0) - rate(share < 0)), 4)
 
 
 def of_means(values):
@@ -124,7 +123,7 @@ def of_columns(values):
 
 def judged(differ, n, m):
     """The difference of the first n episodes from the m others, the 95th percentile of chance, and p."""
-    rng, share = np.random.default_rng(), np.repeat([1 / n, -1 / m], [n, m])
+    rng, share = np.random.default_rng(0), np.repeat([1 / n, -1 / m], [n, m])
     seen, chance = differ(share), np.array([differ(rng.permutation(share)) for _ in range(DRAWS)])
     return seen, np.percentile(chance, 95), (1 + np.sum(chance >= seen - 1e-12)) / (1 + DRAWS)
 
