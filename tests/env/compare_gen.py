@@ -32,6 +32,7 @@ from tables import AIMS, NAMES, collect, make_collector  # noqa: E402
 
 ROWS, THIN, PART, DRAWS = 1001, 7, 10, 2000
 SIDES = ["c", "python"]
+LOCKED = ["drawer", "window"]  # each by a button of a scene
 CUBES = {"cube-single": 1, "cube-double": 2, "cube-triple": 3, "cube-quadruple": 4, "cube-octuple": 8, "scene": 1}
 
 
@@ -131,11 +132,20 @@ def judged(differ, n, m):
 # ---- the table ----
 
 
+def kinds_of(columns):
+    """Aims by kind: a word, and rows in which an oracle ended; of what a button locks, also those that it did not."""
+    for k, aim in enumerate(AIMS):
+        rows = (columns["ended"] > 0) & (columns["aim"] == k)
+        yield aim, rows
+        if aim in LOCKED and rows.any():
+            yield f"{aim} if unlocked", rows & (columns["button_states"][:, :, LOCKED.index(aim)] > 0)
+
+
 def told_rates(sides, all_p):
     n, m, told = len(sides[0]["aim"]), len(sides[1]["aim"]), []
-    aims, wins, ends = (np.concatenate([s[k] for s in sides]) for k in ("aim", "success", "ended"))
-    for k, aim in enumerate(AIMS):
-        ended, met = ((ends > 0) & (aims == k)).sum(1), ((ends > 0) & (wins > 0) & (aims == k)).sum(1)
+    columns = {k: np.concatenate([s[k] for s in sides]) for k in ("aim", "success", "ended", "button_states") if k in sides[0]}
+    for aim, rows in kinds_of(columns):
+        ended, met = rows.sum(1), (rows & (columns["success"] > 0)).sum(1)
         if ended[:n].sum() and ended[n:].sum():
             p = judged(of_rates(met, ended), n, m)[2]
             all_p[aim] = p
