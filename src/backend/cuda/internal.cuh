@@ -255,14 +255,24 @@ struct panels { // of a matrix, see mlp_layer
 };
 struct piece { // that a block of the update takes
     int64_t offset;
-    int matrix, e, row; // 16 rows of a member of a matrix; matrix -1: flat, `count` numbers
+    int matrix, e, row; // STRIP rows of a member of a matrix; matrix -1: flat, `count` numbers
     int count;
 };
-enum { PIECE = 4096 };
+enum { PIECE = 4096, STRIP = 8 };
 struct shadow { // bf16 copies of a matrix, rows padded
     int64_t offset;
     int e, rows, cols, ld;
     bf16 *live, *ema; // either may be NULL
+};
+struct rates {
+    float tau, rest_tau, rate, beta1, beta2, rest1, rest2, eps, inv_c2;
+};
+struct update_plan { // which numbers are updated this step, and how
+    bool go;         // the step counts: nothing is NaN
+    int64_t from, to;
+    rates r;
+    double norm2;     // of the gradient
+    unsigned arrived; // blocks, on the way to norm2
 };
 struct update_job {
     float *live, *ema, *grad, *m, *v;
@@ -271,6 +281,7 @@ struct update_job {
     int64_t policy_first, policy_after; // see dc_program_spec
     dc_cuda_state *state;
     double *norms;               // (NORM_BLOCKS)
+    update_plan *plan;
     const float *const *metrics; // (metric_count) scalars; the first is the loss
     int metric_count;
     const float *loss;

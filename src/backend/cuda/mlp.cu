@@ -24,6 +24,7 @@ template <int GROUPS> static size_t shared_bytes() {
     return shape<GROUPS>::STAGES * shape<GROUPS>::STAGE + sizeof(scratch<GROUPS>);
 }
 
+enum { FOLD = 64 }; // columns that a block adds up for u and v
 enum { THIN_STAGES = 8, THIN_STAGE = PIECE_BYTES + THIN * SPAN * 2, THIN_THREADS = 128 };
 
 #ifdef HOPPER
@@ -68,24 +69,30 @@ __device__ static inline const char *half_panel(const mlp &j, const bf16 *w, int
     return (const char *)w + panel * (PANEL_OUT * SPAN * 2) + column0 % PANEL_OUT * SPAN * 2;
 }
 
-// Ask for step i of what a product reads: rows (of x where `rows` is NULL) and panels.
-template <int GROUPS>
-__device__ static void ask_factors(const mlp &j, const tile<GROUPS> &t, const tiles<GROUPS> &r,
-                                   bf16 *rows, const bf16 *panels, int steps, int i) {
-    r.claim(i, shape<GROUPS>::STAGE);
-    uint32_t at = r.address(i), barrier = r.barrier(i);
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) {
-        int row = t.row0 + g * MLP_ROWS;
-        if (rows)
-            bulk_copy(at + g * PIECE_BYTES, piece_at(j, rows, t.e, row, i * SPAN), PIECE_BYTES,
-                      barrier);
-        else
-            box_copy(at + g * PIECE_BYTES, &j.x_map, i * SPAN, row, barrier);
+// Ask for step i of what a product reads: panels, and rows (of x where `rows` is NULL).
+template <int GROUPS> struct factors {
+    bf16 *rows;
+    const bf16 *panels;
+    int steps;
+    __device__ void ask_panel(const mlp &j, const tile<GROUPS> &t, const tiles<GROUPS> &r,
+                              int i) const {
+        r.claim(i, shape<GROUPS>::STAGE);
+        bulk_copy(r.address(i) + GROUPS * PIECE_BYTES,
+                  half_panel(j, panels, t.e, steps, t.column0, i), HALF_BYTES, r.barrier(i));
     }
-    bulk_copy(at + GROUPS * PIECE_BYTES, half_panel(j, panels, t.e, steps, t.column0, i),
-              HALF_BYTES, barrier);
-}
+    __device__ void ask_rows(const mlp &j, const tile<GROUPS> &t, const tiles<GROUPS> &r,
+                             int i) const {
+#pragma unroll
+        for (int g = 0; g < GROUPS; g++) {
+            int row = t.row0 + g * MLP_ROWS;
+            uint32_t to = r.address(i) + g * PIECE_BYTES;
+            if (rows)
+                bulk_copy(to, piece_at(j, rows, t.e, row, i * SPAN), PIECE_BYTES, r.barrier(i));
+            else
+                box_copy(to, &j.x_map, i * SPAN, row, r.barrier(i));
+        }
+    }
+};
 
 template <int GROUPS>
 __device__ static inline void multiply(const tile<GROUPS> &t, const tiles<GROUPS> &r, float acc[64],
@@ -126,6 +133,7 @@ __device__ static void fold(const mlp &j, const bf16 *panels, const float *bias,
     int n = threadIdx.x / SHARE;
     const float *scale = below.scale + e * j.width, *shift = below.shift + e * j.width;
     float2 sum = {0, 0};
+#pragma unroll 4
     for (int k = 0; k < j.width / SPAN; k++)
 #pragma unroll
         for (int c = threadIdx.x % SHARE; c < 8; c += SHARE) {
@@ -151,10 +159,10 @@ __device__ static void fold(const mlp &j, const bf16 *panels, const float *bias,
     v[n] = sum.y + bias[n];
 }
 
-// Blocks beside those of the first layer: 128 columns of a layer each, then the head.
+// Blocks beside those of the first layer: FOLD columns of a layer each, then the head.
 __device__ static void fold_some(const mlp &j, int number) {
-    int e = blockIdx.y, across = j.width / COLUMNS, layer = 1 + number / across;
-    int column0 = number % across * COLUMNS;
+    int e = blockIdx.y, across = j.width / FOLD, layer = 1 + number / across;
+    int column0 = number % across * FOLD;
     if (threadIdx.x >= 256) return;
     const mlp_layer &below = j.layer[layer - 1];
     if (layer == j.layers) {
@@ -165,7 +173,7 @@ __device__ static void fold_some(const mlp &j, int number) {
         const mlp_layer &l = j.layer[layer];
         float *to = l.fold + (int64_t)e * 2 * j.width + column0;
         const bf16 *panels = (const bf16 *)half_panel(j, l.w, e, j.width / SPAN, column0, 0);
-        fold<COLUMNS>(j, panels, l.b + e * j.width + column0, COLUMNS, below, to, to + j.width, e);
+        fold<FOLD>(j, panels, l.b + e * j.width + column0, FOLD, below, to, to + j.width, e);
     }
 }
 
@@ -232,16 +240,24 @@ template <int GROUPS> __device__ static void run_forward(const mlp &j, int layer
         if (!layer) fold_some(j, blockIdx.x - div_up(j.x.rows, shape<GROUPS>::ROWS) * t.across);
         return;
     }
-    if (j.used && t.row0 >= *j.used) return;
+    if (j.used && t.row0 >= *j.used) {
+        upstream_wait(); // who follows counts on it
+        return;
+    }
     tiles<GROUPS> r(shared, t.s->barriers, GROUPS * 4);
     const mlp_layer &l = j.layer[layer];
     int steps = l.in_pad / SPAN;
-    bf16 *rows = layer ? j.layer[layer - 1].h : NULL;
-    auto ask = [&](int i) { ask_factors(j, t, r, rows, l.w, steps, i); };
-    r.start(steps, ask);
+    factors<GROUPS> f = {layer ? j.layer[layer - 1].h : NULL, l.w, steps};
+    auto panel = [&](int i) { f.ask_panel(j, t, r, i); };
+    auto rows = [&](int i) { f.ask_rows(j, t, r, i); };
+    r.start(steps, panel);
+    upstream_wait();
+    r.start(steps, rows);
     prepare_forward(j, t, layer);
     float acc[64];
-    r.run(steps, steps, ask, [&](int i) { multiply(t, r, acc, i); });
+    auto both = [&](int i) { panel(i), rows(i); };
+    r.run(steps, steps, both, [&](int i) { multiply(t, r, acc, i); });
+    downstream_start();
     __syncthreads(); // nobody reads the ring any more
     char *out = shared + t.group * BLOCK_BYTES;
     activate(j, l, t, acc, out);
@@ -254,19 +270,27 @@ template <int GROUPS> __device__ static void run_forward(const mlp &j, int layer
 template <bool HEAD> __device__ static void run_thin(const mlp &j) {
     extern __shared__ __align__(1024) char shared[];
     int e = blockIdx.y, row0 = (HEAD ? 0 : j.lo) + blockIdx.x * MLP_ROWS;
-    if (HEAD && j.used && row0 >= *j.used) return;
+    if (HEAD && j.used && row0 >= *j.used) {
+        upstream_wait();
+        return;
+    }
     ring<THIN_STAGES, THIN_STAGE> r(shared, shared + THIN_STAGES * THIN_STAGE, 4);
     int steps = j.width / SPAN, lane = threadIdx.x & 31;
     const mlp_layer &l = j.layer[HEAD ? j.layers - 1 : 0];
     const bf16 *panel = (HEAD ? j.head_panel : j.dx_panel) + (int64_t)e * j.width * THIN;
-    auto ask = [&](int i) {
+    auto ask_panel = [&](int i) {
         r.claim(i, THIN_STAGE);
-        bulk_copy(r.address(i), piece_at(j, HEAD ? l.h : l.d, e, row0, i * SPAN), PIECE_BYTES,
-                  r.barrier(i));
         bulk_copy(r.address(i) + PIECE_BYTES, panel + i * THIN * SPAN, THIN * SPAN * 2,
                   r.barrier(i));
     };
-    r.start(steps, ask);
+    auto ask_rows = [&](int i) {
+        bulk_copy(r.address(i), piece_at(j, HEAD ? l.h : l.d, e, row0, i * SPAN), PIECE_BYTES,
+                  r.barrier(i));
+    };
+    r.start(steps, ask_panel);
+    upstream_wait();
+    r.start(steps, ask_rows);
+    auto ask = [&](int i) { ask_panel(i), ask_rows(i); };
     int row = row0 + threadIdx.x / 32 * 16 + lane / 4;
     float2 stats[2] = {{0, 1}, {0, 1}};
     for (int h = 0; HEAD && h < 2; h++)
@@ -523,19 +547,28 @@ template <int GROUPS> __device__ static void run_backward(const mlp &j, int laye
     const mlp_layer &l = j.layer[layer];
     bool last = layer == j.layers - 1, head = last && j.head_bias;
     int steps = last ? 0 : j.width / SPAN;
-    auto ask = [&](int i) {
+    const mlp_layer &above = j.layer[last ? layer : layer + 1];
+    factors<GROUPS> f = {above.d, above.wt, steps};
+    auto old = [&](int i) { // what was there before the layer above
         if (i < steps)
-            ask_factors(j, t, r, j.layer[layer + 1].d, j.layer[layer + 1].wt, steps, i);
+            f.ask_panel(j, t, r, i);
         else
             ask_kept(j, l, t, r, i - steps, i);
     };
-    r.start(steps + GROUPS / 2, ask);
+    auto rows = [&](int i) {
+        if (i < steps) f.ask_rows(j, t, r, i);
+    };
+    auto ask = [&](int i) { old(i), rows(i); };
+    r.start(steps + GROUPS / 2, old);
+    upstream_wait();
+    r.start(steps, rows);
     prepare_backward(j, t, layer);
     float acc[64];
     if (last)
         head_gradient(j, t, acc);
     else
         r.run(steps, steps + GROUPS / 2, ask, [&](int i) { multiply(t, r, acc, i); });
+    downstream_start();
     places<GROUPS> p(r, steps, t.group);
     r.await(steps + (GROUPS == 2 ? 0 : t.group / 2));
     __syncthreads(); // nobody reads the factors any more
@@ -612,16 +645,16 @@ static int groups_for(const mlp *j, int rows) {
 }
 
 template <int GROUPS> static dc_status start_forward(dc_cuda *cuda, const mlp *j, int layer) {
-    int across = j->width / COLUMNS, more = layer ? 0 : (j->layers - 1) * across + 1;
+    int across = j->width / COLUMNS, more = layer ? 0 : (j->layers - 1) * (j->width / FOLD) + 1;
     int blocks = div_up(j->x.rows, shape<GROUPS>::ROWS) * across + more;
     return launch(cuda, forward<GROUPS>, dim3(blocks, j->e), shape<GROUPS>::THREADS,
-                  shared_bytes<GROUPS>(), 1, *j, layer);
+                  shared_bytes<GROUPS>(), 1, layer > 0, *j, layer);
 }
 
 template <bool HEAD> static dc_status start_thin(dc_cuda *cuda, const mlp *j) {
     int blocks = div_up(HEAD ? j->x.rows : j->hi - j->lo, MLP_ROWS);
     return launch(cuda, thin<HEAD>, dim3(blocks, j->e), THIN_THREADS,
-                  THIN_STAGES * (THIN_STAGE + 16), 1, *j);
+                  THIN_STAGES * (THIN_STAGE + 16), 1, true, *j);
 }
 
 dc_status dc_mlp_forward(dc_cuda *cuda, const mlp *j) {
@@ -639,7 +672,7 @@ int dc_mlp_parts(const mlp *j) {
 template <int GROUPS> static dc_status start_backward(dc_cuda *cuda, const mlp *j, int layer) {
     int blocks = div_up(j->hi - j->lo, shape<GROUPS>::ROWS) * (j->width / COLUMNS);
     return launch(cuda, backward<GROUPS>, dim3(blocks, j->e), shape<GROUPS>::THREADS,
-                  shared_bytes<GROUPS>(), 1, *j, layer);
+                  shared_bytes<GROUPS>(), 1, layer < j->layers - 1, *j, layer);
 }
 
 dc_status dc_mlp_backward(dc_cuda *cuda, const mlp *j) {

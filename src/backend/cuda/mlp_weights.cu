@@ -189,7 +189,7 @@ __global__ static void __launch_bounds__(128)
 
 template <int TEAM> static dc_status start(dc_cuda *cuda, const mlp *j, int tiles) {
     return launch(cuda, weight_gradients<TEAM>, dim3(tiles, j->e, TEAM), DW_THREADS,
-                  DW_STAGES * DW_STAGE + sizeof(dw_scratch), TEAM, *j);
+                  DW_STAGES * DW_STAGE + sizeof(dw_scratch), TEAM, false, *j);
 }
 
 dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j) {
@@ -204,5 +204,5 @@ dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j) {
 
 dc_status dc_mlp_head_weights(dc_cuda *cuda, const mlp *j, float *parts) {
     int count = dc_head_parts(j->hi - j->lo);
-    return launch(cuda, head_weights, dim3(j->width / 128, count, j->e), 128, 0, 1, *j, parts);
+    return launch(cuda, head_weights, dim3(j->width / 128, count, j->e), 128, 0, 1, false, *j, parts);
 }

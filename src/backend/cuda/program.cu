@@ -422,7 +422,7 @@ static void choose_lanes(dc_program *p) {
 
 // ---- building ----
 
-// What the update walks over: matrices with panels in strips of 16 rows, the rest in flat spans.
+// What the update walks over: matrices with panels in strips of rows, the rest in flat spans.
 static void list_pieces(dc_program *p, std::vector<piece> *out) {
     std::sort(p->matrices.begin(), p->matrices.end(),
               [](const panels &a, const panels &b) { return a.offset < b.offset; });
@@ -436,7 +436,7 @@ static void list_pieces(dc_program *p, std::vector<piece> *out) {
         const panels *f = &p->matrices[(size_t)m];
         flat(f->offset);
         for (int e = 0; e < f->e; e++)
-            for (int row = 0; row < f->rows; row += 16)
+            for (int row = 0; row < f->rows; row += STRIP)
                 out->push_back(
                     piece{f->offset + ((int64_t)e * f->rows + row) * f->cols, m, e, row, 0});
         at = f->offset + (int64_t)f->e * f->rows * f->cols;
@@ -456,6 +456,8 @@ static dc_status upload_lists(dc_program *p) {
     state.bad_step = -1;
     DC_TRY(upload(p, &state, sizeof state, (void **)&j->state));
     DC_TRY(take(p, NORM_BLOCKS * sizeof(double), (void **)&j->norms));
+    update_plan plan = {};
+    DC_TRY(upload(p, &plan, sizeof plan, (void **)&j->plan));
     std::vector<const float *> metrics;
     for (int i = 0; i < p->spec.metric_count; i++)
         metrics.push_back((const float *)value_of(p, p->spec.metrics[i]).p);
