@@ -164,7 +164,8 @@ struct mlp_layer {
 // Sums over rows: gradients of scale, shift, bias; d times the mean of the row that the layer read; of the head's
 // weights, where it has one output.
 enum { D_SCALE, D_SHIFT, D_B, D_MEAN, D_HEAD, MLP_SUMS };
-enum { MLP_ROWS = 64, MLP_LAYERS = 8, MLP_MOST = 256 }; // most rows that a block takes
+enum { MLP_ROWS = 64, MLP_LAYERS = 8, MLP_WIDEST = 1024 };
+enum { MLP_MOST = 256 }; // rows that a block takes
 struct mlp {
     int e, layers, width, in, out;
     tensor x; // bf16, (1, rows, in), rows padded to 64 numbers
@@ -181,8 +182,9 @@ struct mlp {
     float *dx;            // Nullable: (e, hi - lo, dx_count), gradient of columns from dx_first on
     const bf16 *dx_panel; // those rows of the first matrix, transposed, as a thin one
     int dx_first, dx_count;
-    int rows;  // that memory is there for, a multiple of MLP_MOST
-    int parts; // of the sums over rows
+    double *norms; // (dc_mlp_weight_blocks) of dW, squared
+    int rows;      // that memory is there for, a multiple of MLP_MOST
+    int parts;     // of the sums over rows
     CUtensorMap x_map; // of x: boxes of 64 rows and 64 columns
 };
 bool dc_mlp_fits(const dc_cuda *cuda, int width, int in);
@@ -190,6 +192,7 @@ int dc_mlp_parts(const mlp *j); // of the sums over rows
 dc_status dc_mlp_forward(dc_cuda *cuda, const mlp *j);
 dc_status dc_mlp_backward(dc_cuda *cuda, const mlp *j);
 dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j);
+int dc_mlp_weight_blocks(const mlp *j);
 // Sums for a head's dW and db, where it has several outputs: parts (e, count, width * out + out).
 dc_status dc_mlp_head_weights(dc_cuda *cuda, const mlp *j, float *parts);
 dc_status dc_mlp_map(mlp *j); // x_map of x
@@ -280,13 +283,16 @@ struct update_job {
     double lr, beta1, beta2, eps, tau;
     int64_t policy_first, policy_after; // see dc_program_spec
     dc_cuda_state *state;
-    double *norms;               // (NORM_BLOCKS)
+    double *norms; // (norm_count) shares of the norm; the last sum_count + 1 are those of the column sums
+    int norm_count;
     update_plan *plan;
     const float *const *metrics; // (metric_count) scalars; the first is the loss
     int metric_count;
     const float *loss;
-    const column_sum *sums; // (sum_count)
-    int sum_count, sum_longest;
+    const column_sum *sums;
+    const int2 *sum_blocks; // (sum_count) that a block takes: which sum, which numbers of it
+    int sum_count;
+    bool whole_norm; // the norm is taken of all gradients, not of parts that blocks left
     const final_op *finals; // (final_count)
     int final_count;
     const shadow *shadows; // (shadow_count)
@@ -296,7 +302,7 @@ struct update_job {
     const panels *matrices;
     int widest; // of their columns
 };
-enum { NORM_BLOCKS = 256 };
+enum { NORM_BLOCKS = 256, SUM_BLOCK = 128 };
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *job);
 dc_status dc_update_run(dc_cuda *cuda, const update_job *job); // all but the counter
 dc_status dc_tick_run(dc_cuda *cuda, const update_job *job);

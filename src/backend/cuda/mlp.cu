@@ -8,20 +8,23 @@ template <int GROUPS> struct shape {
         ROWS = GROUPS * MLP_ROWS,
         THREADS = GROUPS * 128,
         STAGE = GROUPS * PIECE_BYTES + HALF_BYTES,
-        STAGES = GROUPS == 2 ? 3 : 4,
-        BLOCKS = GROUPS == 2 ? 2 : 1, // that a multiprocessor holds
     };
+};
+
+// A multiprocessor holds two blocks with a short ring, or one with a long one.
+template <int GROUPS, bool LONG> struct depth {
+    enum { STAGES = GROUPS == 4 ? 4 : LONG ? 6 : 3, BLOCKS = GROUPS == 4 || LONG ? 1 : 2 };
 };
 
 template <int GROUPS> struct scratch { // beside the ring
     float u[COLUMNS], v[COLUMNS], scale[COLUMNS], shift[COLUMNS], head[COLUMNS];
     float4 row[shape<GROUPS>::ROWS];
     float2 below[shape<GROUPS>::ROWS];
-    uint64_t barriers[2 * shape<GROUPS>::STAGES];
+    uint64_t barriers[2 * 6];
 };
 
-template <int GROUPS> static size_t shared_bytes() {
-    return shape<GROUPS>::STAGES * shape<GROUPS>::STAGE + sizeof(scratch<GROUPS>);
+template <int GROUPS, bool LONG> static size_t shared_bytes() {
+    return depth<GROUPS, LONG>::STAGES * shape<GROUPS>::STAGE + sizeof(scratch<GROUPS>);
 }
 
 enum { FOLD = 64 }; // columns that a block adds up for u and v
@@ -29,13 +32,14 @@ enum { THIN_STAGES = 8, THIN_STAGE = PIECE_BYTES + THIN * SPAN * 2, THIN_THREADS
 
 #ifdef HOPPER
 
-template <int GROUPS> using tiles = ring<shape<GROUPS>::STAGES, shape<GROUPS>::STAGE>;
+template <int GROUPS, bool LONG>
+using tiles = ring<depth<GROUPS, LONG>::STAGES, shape<GROUPS>::STAGE>;
 
 template <int GROUPS> struct tile { // a block's, and a thread's place in it
     int e, row0, column0, across;
     int group, lane, row, pair; // row: the lane's first in the group's 64
     scratch<GROUPS> *s;
-    __device__ tile(const mlp &j, char *shared, int first_row) {
+    __device__ tile(const mlp &j, char *beside, int first_row) {
         e = blockIdx.y;
         across = j.width / COLUMNS;
         row0 = first_row + (int)blockIdx.x / across * shape<GROUPS>::ROWS;
@@ -44,7 +48,7 @@ template <int GROUPS> struct tile { // a block's, and a thread's place in it
         lane = threadIdx.x & 31;
         row = threadIdx.x / 32 % 4 * 16 + lane / 4;
         pair = lane % 4 * 2;
-        s = (scratch<GROUPS> *)(shared + shape<GROUPS>::STAGES * shape<GROUPS>::STAGE);
+        s = (scratch<GROUPS> *)beside;
     }
     __device__ void group_sync() const { some_sync(1 + group, 128); }
     __device__ int first() const { return row0 + group * MLP_ROWS; } // row of the group
@@ -74,14 +78,14 @@ template <int GROUPS> struct factors {
     bf16 *rows;
     const bf16 *panels;
     int steps;
-    __device__ void ask_panel(const mlp &j, const tile<GROUPS> &t, const tiles<GROUPS> &r,
-                              int i) const {
+    template <typename R>
+    __device__ void ask_panel(const mlp &j, const tile<GROUPS> &t, const R &r, int i) const {
         r.claim(i, shape<GROUPS>::STAGE);
         bulk_copy(r.address(i) + GROUPS * PIECE_BYTES,
                   half_panel(j, panels, t.e, steps, t.column0, i), HALF_BYTES, r.barrier(i));
     }
-    __device__ void ask_rows(const mlp &j, const tile<GROUPS> &t, const tiles<GROUPS> &r,
-                             int i) const {
+    template <typename R>
+    __device__ void ask_rows(const mlp &j, const tile<GROUPS> &t, const R &r, int i) const {
 #pragma unroll
         for (int g = 0; g < GROUPS; g++) {
             int row = t.row0 + g * MLP_ROWS;
@@ -94,9 +98,8 @@ template <int GROUPS> struct factors {
     }
 };
 
-template <int GROUPS>
-__device__ static inline void multiply(const tile<GROUPS> &t, const tiles<GROUPS> &r, float acc[64],
-                                       int i) {
+template <int GROUPS, typename R>
+__device__ static inline void multiply(const tile<GROUPS> &t, const R &r, float acc[64], int i) {
     uint32_t rows = r.address(i) + t.group * PIECE_BYTES,
              panel = r.address(i) + GROUPS * PIECE_BYTES;
 #pragma unroll
@@ -177,23 +180,30 @@ __device__ static void fold_some(const mlp &j, int number) {
     }
 }
 
-// The columns' numbers, and the rows' factors of a product and of u.
-template <int GROUPS>
-__device__ static void prepare_forward(const mlp &j, const tile<GROUPS> &t, int layer) {
-    const mlp_layer &l = j.layer[layer];
-    int i = threadIdx.x, at = t.e * j.width + t.column0 + i;
-    if (i < COLUMNS) {
-        t.s->u[i] = layer ? l.fold[at + t.e * j.width] : 0;
-        t.s->v[i] = layer ? l.fold[at + (t.e + 1) * j.width] : l.b[at];
-        t.s->scale[i] = l.scale[at];
+// The columns' numbers, and the rows' factors of a product and of u: loaded before the product, put into shared memory
+// after it.
+template <int GROUPS> struct forward_numbers {
+    float u, v, scale;
+    row_sums below;
+    __device__ void ask(const mlp &j, const tile<GROUPS> &t, int layer) {
+        const mlp_layer &l = j.layer[layer];
+        int c = threadIdx.x % COLUMNS, at = t.e * j.width + t.column0 + c;
+        u = layer ? l.fold[at + t.e * j.width] : 0;
+        v = layer ? l.fold[at + (t.e + 1) * j.width] : l.b[at];
+        scale = l.scale[at];
+        if (layer) below.ask(j, j.layer[layer - 1].stats, t.e, t.row0 + threadIdx.x / 2);
     }
-    if (i < shape<GROUPS>::ROWS) {
+    __device__ void finish(const mlp &j, const tile<GROUPS> &t, int layer) {
         float2 r = {0, 1};
-        if (layer) r = stats_of_row(j, j.layer[layer - 1], t.e, t.row0 + i);
-        t.s->below[i] = make_float2(r.y, -r.x * r.y);
+        if (layer) r = below.finish_stats(j);
+        if (threadIdx.x % 2 == 0) t.s->below[threadIdx.x / 2] = make_float2(r.y, -r.x * r.y);
+        int c = threadIdx.x;
+        if (c >= COLUMNS) return;
+        t.s->u[c] = u;
+        t.s->v[c] = v;
+        t.s->scale[c] = scale;
     }
-    __syncthreads();
-}
+};
 
 template <int GROUPS>
 __device__ static void activate(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
@@ -233,9 +243,10 @@ __device__ static void activate(const mlp &j, const mlp_layer &l, const tile<GRO
     }
 }
 
-template <int GROUPS> __device__ static void run_forward(const mlp &j, int layer) {
+template <int GROUPS, bool LONG> __device__ static void run_forward(const mlp &j, int layer) {
     extern __shared__ __align__(1024) char shared[];
-    tile<GROUPS> t(j, shared, 0);
+    enum { RING = depth<GROUPS, LONG>::STAGES * shape<GROUPS>::STAGE };
+    tile<GROUPS> t(j, shared + RING, 0);
     if (t.row0 >= j.x.rows) {
         if (!layer) fold_some(j, blockIdx.x - div_up(j.x.rows, shape<GROUPS>::ROWS) * t.across);
         return;
@@ -244,7 +255,7 @@ template <int GROUPS> __device__ static void run_forward(const mlp &j, int layer
         upstream_wait(); // who follows counts on it
         return;
     }
-    tiles<GROUPS> r(shared, t.s->barriers, GROUPS * 4);
+    tiles<GROUPS, LONG> r(shared, t.s->barriers, GROUPS * 4);
     const mlp_layer &l = j.layer[layer];
     int steps = l.in_pad / SPAN;
     factors<GROUPS> f = {layer ? j.layer[layer - 1].h : NULL, l.w, steps};
@@ -252,12 +263,14 @@ template <int GROUPS> __device__ static void run_forward(const mlp &j, int layer
     auto rows = [&](int i) { f.ask_rows(j, t, r, i); };
     r.start(steps, panel);
     upstream_wait();
+    downstream_start();
     r.start(steps, rows);
-    prepare_forward(j, t, layer);
+    forward_numbers<GROUPS> numbers;
+    numbers.ask(j, t, layer);
     float acc[64];
     auto both = [&](int i) { panel(i), rows(i); };
     r.run(steps, steps, both, [&](int i) { multiply(t, r, acc, i); });
-    downstream_start();
+    numbers.finish(j, t, layer);
     __syncthreads(); // nobody reads the ring any more
     char *out = shared + t.group * BLOCK_BYTES;
     activate(j, l, t, acc, out);
@@ -289,12 +302,12 @@ template <bool HEAD> __device__ static void run_thin(const mlp &j) {
     };
     r.start(steps, ask_panel);
     upstream_wait();
+    downstream_start();
     r.start(steps, ask_rows);
     auto ask = [&](int i) { ask_panel(i), ask_rows(i); };
-    int row = row0 + threadIdx.x / 32 * 16 + lane / 4;
-    float2 stats[2] = {{0, 1}, {0, 1}};
-    for (int h = 0; HEAD && h < 2; h++)
-        stats[h] = stats_of_row(j, l, e, row + 8 * h);
+    __shared__ float2 stats[MLP_ROWS];
+    row_sums sums;
+    if (HEAD) sums.ask(j, l.stats, e, row0 + threadIdx.x / 2);
     float acc[16];
     r.run(steps, steps, ask, [&](int i) {
 #pragma unroll
@@ -302,16 +315,23 @@ template <bool HEAD> __device__ static void run_thin(const mlp &j) {
             multiply_32(acc, factor(r.address(i) + k * 32, 1024, 16),
                         factor(r.address(i) + PIECE_BYTES + k * 32, 1024, 16), i || k);
     });
+    if (HEAD) {
+        stats[threadIdx.x / 2] = sums.finish_stats(j);
+        __syncthreads();
+    }
+    int row = threadIdx.x / 32 * 16 + lane / 4;
     int count = HEAD ? j.out : j.dx_count, first = HEAD ? 0 : j.lo, end = HEAD ? j.x.rows : j.hi;
     float *to = (HEAD ? j.y : j.dx) + (int64_t)e * (end - first) * count;
 #pragma unroll
     for (int i = 0; i < 16; i++) {
-        int c = i / 4 * 8 + lane % 4 * 2 + i % 2, h = i / 2 % 2, at = row + 8 * h;
+        int c = i / 4 * 8 + lane % 4 * 2 + i % 2, in_block = row + i / 2 % 2 * 8,
+            at = row0 + in_block;
         if (c >= count || at >= end) continue;
         float v = acc[i];
         if (HEAD) {
             const float *f = j.head_fold + e * 2 * THIN + c;
-            v = (v - stats[h].x * f[0]) * stats[h].y + f[THIN];
+            float2 s = stats[in_block];
+            v = (v - s.x * f[0]) * s.y + f[THIN];
         }
         to[(int64_t)(at - first) * count + c] = v;
     }
@@ -345,7 +365,7 @@ __device__ static inline float spread_sum(float v[COUNT], int lane, int *index) 
 template <int GROUPS> struct places {
     char *z, *out;
     float (*sums)[MLP_SUMS][COLUMNS]; // (4 warps)
-    __device__ places(const tiles<GROUPS> &r, int steps, int group) {
+    template <typename R> __device__ places(const R &r, int steps, int group) {
         enum { PAIR = 2 * BLOCK_BYTES };
         if (GROUPS == 2) {
             z = r.memory(steps) + group * BLOCK_BYTES;
@@ -360,9 +380,9 @@ template <int GROUPS> struct places {
 };
 
 // Ask for what GELU got: two groups' a stage.
-template <int GROUPS>
-__device__ static void ask_kept(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
-                                const tiles<GROUPS> &r, int pair, int i) {
+template <int GROUPS, typename R>
+__device__ static void ask_kept(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t, const R &r,
+                                int pair, int i) {
     r.claim(i, 2 * BLOCK_BYTES);
     for (int k = 0; k < 2; k++)
         bulk_copy(r.address(i) + k * BLOCK_BYTES,
@@ -374,12 +394,11 @@ __device__ static inline float dy_of(const mlp &j, int e, int row, int o) {
     return there ? j.dy[((int64_t)e * (j.hi - j.lo) + row - j.lo) * j.out + o] : 0;
 }
 
-// The two means of a row that LayerNorm's gradient needs.
-__device__ static float2 means_of_row(const mlp &j, int layer, int e, int row) {
-    if (layer + 1 < j.layers) return sum_of_row(j, j.layer[layer + 1].sums, e, row);
+// The two means of a row that LayerNorm's gradient needs, below the head.
+__device__ static float2 head_means(const mlp &j, int e, int row) {
     const float *fold = j.head_fold + e * 2 * THIN;
     float2 mean = {0, 0};
-    for (int o = 0; o < j.out; o++) {
+    for (int o = 0; row < j.hi && o < j.out; o++) {
         float dy = dy_of(j, e, row, o), y = j.y[((int64_t)e * j.x.rows + row) * j.out + o];
         mean.x += dy * fold[o] / (float)j.width;
         mean.y += dy * (y - fold[THIN + o]) / (float)j.width;
@@ -387,36 +406,53 @@ __device__ static float2 means_of_row(const mlp &j, int layer, int e, int row) {
     return mean;
 }
 
-// The columns' numbers; the rows': mean and spread, and what is taken off of a gradient.
-template <int GROUPS>
-__device__ static void prepare_backward(const mlp &j, const tile<GROUPS> &t, int layer) {
-    const mlp_layer &l = j.layer[layer];
-    int i = threadIdx.x, at = t.e * j.width + t.column0 + i, row = t.row0 + i;
-    bool last = layer == j.layers - 1;
-    if (i < COLUMNS) {
-        t.s->u[i] = layer ? l.fold[at + t.e * j.width] : 0;
-        t.s->v[i] = layer ? l.fold[at + (t.e + 1) * j.width] : 0;
-        t.s->scale[i] = l.scale[at];
-        t.s->shift[i] = l.shift[at];
-        if (last && j.out == 1) t.s->head[i] = j.head_w[at];
+// The columns' numbers; the rows': mean and spread, and what is taken off of a gradient. As in forward.
+template <int GROUPS> struct backward_numbers {
+    float u, v, scale, shift;
+    row_sums own, above, below;
+    __device__ void ask(const mlp &j, const tile<GROUPS> &t, int layer) {
+        const mlp_layer &l = j.layer[layer];
+        int at = t.e * j.width + t.column0 + threadIdx.x % COLUMNS;
+        int row = t.row0 + threadIdx.x / 2;
+        u = layer ? l.fold[at + t.e * j.width] : 0;
+        v = layer ? l.fold[at + (t.e + 1) * j.width] : 0;
+        scale = l.scale[at];
+        shift = l.shift[at];
+        own.ask(j, l.stats, t.e, row);
+        if (layer) below.ask(j, j.layer[layer - 1].stats, t.e, row);
+        if (layer < j.layers - 1) above.ask(j, j.layer[layer + 1].sums, t.e, row);
     }
-    if (i < shape<GROUPS>::ROWS) {
-        float2 r = {0, 1}, m = {0, 0}, b = {0, 1};
-        if (row < j.hi) {
-            r = stats_of_row(j, l, t.e, row);
-            m = means_of_row(j, layer, t.e, row);
-            if (layer) b = stats_of_row(j, j.layer[layer - 1], t.e, row);
+    __device__ void finish(const mlp &j, const tile<GROUPS> &t, int layer) {
+        int i = threadIdx.x / 2, row = t.row0 + i;
+        float2 r = own.finish_stats(j), b = {0, 1}, m;
+        if (layer) b = below.finish_stats(j);
+        m = layer < j.layers - 1 ? above.finish(j) : head_means(j, t.e, row);
+        if (row >= j.hi) r = b = make_float2(0, 1), m = make_float2(0, 0);
+        if (threadIdx.x % 2 == 0) {
+            t.s->row[i] = make_float4(r.x, r.y, r.y * m.x, r.y * r.y * m.y);
+            t.s->below[i] = b;
         }
-        t.s->row[i] = make_float4(r.x, r.y, r.y * m.x, r.y * r.y * m.y);
-        t.s->below[i] = b;
+        int c = threadIdx.x;
+        if (c >= COLUMNS) return;
+        t.s->u[c] = u;
+        t.s->v[c] = v;
+        t.s->scale[c] = scale;
+        t.s->shift[c] = shift;
     }
-    __syncthreads();
+};
+
+// The head's weights of the tile's columns, output by output, for head_gradient.
+template <int GROUPS>
+__device__ static void load_head(const mlp &j, const tile<GROUPS> &t, float *w) {
+    const float *from = j.head_w + ((int64_t)t.e * j.width + t.column0) * j.out;
+    for (int i = threadIdx.x; i < COLUMNS * j.out; i += GROUPS * 128)
+        w[i % j.out * COLUMNS + i / j.out] = from[i];
 }
 
 // The head's gradient in place of a product, with the rows' 1/spread as products have it.
 template <int GROUPS>
-__device__ static void head_gradient(const mlp &j, const tile<GROUPS> &t, float acc[64]) {
-    const float *w = j.head_w + ((int64_t)t.e * j.width + t.column0 + t.pair) * j.out;
+__device__ static void head_gradient(const mlp &j, const tile<GROUPS> &t, const float *w,
+                                     float acc[64]) {
     float inv[2];
 #pragma unroll
     for (int h = 0; h < 2; h++)
@@ -431,16 +467,11 @@ __device__ static void head_gradient(const mlp &j, const tile<GROUPS> &t, float 
             dy[h] = dy_of(j, t.e, t.first() + t.row + 8 * h, o) * inv[h];
 #pragma unroll
         for (int i = 0; i < COLUMNS / 8; i++) {
-            float w0, w1;
-            if (j.out == 1) {
-                float2 two = *(float2 *)&t.s->head[i * 8 + t.pair];
-                w0 = two.x, w1 = two.y;
-            } else
-                w0 = w[8 * i * j.out + o], w1 = w[(8 * i + 1) * j.out + o];
+            float2 two = *(const float2 *)&w[o * COLUMNS + i * 8 + t.pair];
 #pragma unroll
             for (int h = 0; h < 2; h++) {
-                acc[4 * i + 2 * h] += dy[h] * w0;
-                acc[4 * i + 2 * h + 1] += dy[h] * w1;
+                acc[4 * i + 2 * h] += dy[h] * two.x;
+                acc[4 * i + 2 * h + 1] += dy[h] * two.y;
             }
         }
     }
@@ -515,9 +546,9 @@ __device__ static void through_layer(const mlp &j, const mlp_layer &l, const til
 }
 
 // All warps' sums, in order.
-template <int GROUPS>
+template <int GROUPS, typename R>
 __device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
-                                  const tiles<GROUPS> &r, int steps, bool head) {
+                                  const R &r, int steps, bool head) {
     int part = (int)blockIdx.x / t.across;
     float *to = l.parts + ((int64_t)t.e * j.parts + part) * MLP_SUMS * j.width + t.column0;
     for (int i = threadIdx.x; i < (head ? MLP_SUMS : D_HEAD) * COLUMNS; i += GROUPS * 128) {
@@ -540,10 +571,11 @@ __device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile<G
     if (t.lane == 0) j.head_bias[t.e * j.parts + part] = sum;
 }
 
-template <int GROUPS> __device__ static void run_backward(const mlp &j, int layer) {
+template <int GROUPS, bool LONG> __device__ static void run_backward(const mlp &j, int layer) {
     extern __shared__ __align__(1024) char shared[];
-    tile<GROUPS> t(j, shared, j.lo);
-    tiles<GROUPS> r(shared, t.s->barriers, GROUPS * 4);
+    enum { RING = depth<GROUPS, LONG>::STAGES * shape<GROUPS>::STAGE };
+    tile<GROUPS> t(j, shared + RING, j.lo);
+    tiles<GROUPS, LONG> r(shared, t.s->barriers, GROUPS * 4);
     const mlp_layer &l = j.layer[layer];
     bool last = layer == j.layers - 1, head = last && j.head_bias;
     int steps = last ? 0 : j.width / SPAN;
@@ -559,19 +591,24 @@ template <int GROUPS> __device__ static void run_backward(const mlp &j, int laye
         if (i < steps) f.ask_rows(j, t, r, i);
     };
     auto ask = [&](int i) { old(i), rows(i); };
+    places<GROUPS> p(r, steps, t.group);
     r.start(steps + GROUPS / 2, old);
     upstream_wait();
-    r.start(steps, rows);
-    prepare_backward(j, t, layer);
-    float acc[64];
-    if (last)
-        head_gradient(j, t, acc);
-    else
-        r.run(steps, steps + GROUPS / 2, ask, [&](int i) { multiply(t, r, acc, i); });
     downstream_start();
-    places<GROUPS> p(r, steps, t.group);
-    r.await(steps + (GROUPS == 2 ? 0 : t.group / 2));
+    r.start(steps, rows);
+    backward_numbers<GROUPS> numbers;
+    numbers.ask(j, t, layer);
+    float acc[64];
+    if (!last) r.run(steps, steps + GROUPS / 2, ask, [&](int i) { multiply(t, r, acc, i); });
+    numbers.finish(j, t, layer);
+    float *w = (float *)places<GROUPS>(r, steps, 0).out;
+    if (last) load_head(j, t, w);
     __syncthreads(); // nobody reads the factors any more
+    if (last) {
+        head_gradient(j, t, w, acc);
+        __syncthreads();
+    }
+    r.await(steps + (GROUPS == 2 ? 0 : t.group / 2));
     if (head)
         through_layer<GROUPS, true>(j, l, t, acc, p);
     else
@@ -583,19 +620,19 @@ template <int GROUPS> __device__ static void run_backward(const mlp &j, int laye
 }
 #endif // HOPPER
 
-template <int GROUPS>
-__global__ static void __launch_bounds__(shape<GROUPS>::THREADS, shape<GROUPS>::BLOCKS)
+template <int GROUPS, bool LONG>
+__global__ static void __launch_bounds__(shape<GROUPS>::THREADS, depth<GROUPS, LONG>::BLOCKS)
     forward(const __grid_constant__ mlp j, int layer) {
 #ifdef HOPPER
-    run_forward<GROUPS>(j, layer);
+    run_forward<GROUPS, LONG>(j, layer);
 #endif
 }
 
-template <int GROUPS>
-__global__ static void __launch_bounds__(shape<GROUPS>::THREADS, shape<GROUPS>::BLOCKS)
+template <int GROUPS, bool LONG>
+__global__ static void __launch_bounds__(shape<GROUPS>::THREADS, depth<GROUPS, LONG>::BLOCKS)
     backward(const __grid_constant__ mlp j, int layer) {
 #ifdef HOPPER
-    run_backward<GROUPS>(j, layer);
+    run_backward<GROUPS, LONG>(j, layer);
 #endif
 }
 
@@ -637,18 +674,34 @@ dc_status dc_mlp_map(mlp *j) {
                          "cuTensorMapEncodeTiled(");
 }
 
-// Groups in a block: four read less memory for their work, two spread it wider.
-enum { ENOUGH_BLOCKS = 120 };
-static int groups_for(const mlp *j, int rows) {
-    int blocks = div_up(rows, shape<4>::ROWS) * (j->width / COLUMNS) * j->e;
-    return blocks >= ENOUGH_BLOCKS ? 4 : 2;
+// Groups in a block: four read less memory for their work, two spread it wider; a long ring where a multiprocessor has
+// no more than one block anyway.
+enum { ENOUGH_BLOCKS = 120, ALL_AT_ONCE = 132 };
+struct form {
+    int groups, blocks;
+    bool deep;
+};
+
+static form form_for(const mlp *j, int rows) {
+    int across = j->width / COLUMNS, blocks = div_up(rows, shape<4>::ROWS) * across;
+    if (blocks * j->e >= ENOUGH_BLOCKS) return form{4, blocks, false};
+    blocks = div_up(rows, shape<2>::ROWS) * across;
+    return form{2, blocks, blocks * j->e <= ALL_AT_ONCE};
 }
 
-template <int GROUPS> static dc_status start_forward(dc_cuda *cuda, const mlp *j, int layer) {
-    int across = j->width / COLUMNS, more = layer ? 0 : (j->layers - 1) * (j->width / FOLD) + 1;
-    int blocks = div_up(j->x.rows, shape<GROUPS>::ROWS) * across + more;
-    return launch(cuda, forward<GROUPS>, dim3(blocks, j->e), shape<GROUPS>::THREADS,
-                  shared_bytes<GROUPS>(), 1, layer > 0, *j, layer);
+template <int GROUPS, bool LONG>
+static dc_status start_layer(dc_cuda *cuda, const mlp *j, bool back, int layer, int blocks) {
+    bool early = back ? layer < j->layers - 1 : layer > 0;
+    return launch(cuda, back ? backward<GROUPS, LONG> : forward<GROUPS, LONG>, dim3(blocks, j->e),
+                  shape<GROUPS>::THREADS, shared_bytes<GROUPS, LONG>(), 1, early, *j, layer);
+}
+
+static dc_status start_any(dc_cuda *cuda, const mlp *j, const form &f, bool back, int layer) {
+    int folds = back || layer ? 0 : (j->layers - 1) * (j->width / FOLD) + 1,
+        blocks = f.blocks + folds;
+    if (f.groups == 4) return start_layer<4, false>(cuda, j, back, layer, blocks);
+    return f.deep ? start_layer<2, true>(cuda, j, back, layer, blocks)
+                  : start_layer<2, false>(cuda, j, back, layer, blocks);
 }
 
 template <bool HEAD> static dc_status start_thin(dc_cuda *cuda, const mlp *j) {
@@ -658,26 +711,20 @@ template <bool HEAD> static dc_status start_thin(dc_cuda *cuda, const mlp *j) {
 }
 
 dc_status dc_mlp_forward(dc_cuda *cuda, const mlp *j) {
-    bool many = groups_for(j, j->x.rows) == 4;
+    form f = form_for(j, j->x.rows);
     for (int i = 0; i < j->layers; i++)
-        DC_TRY(many ? start_forward<4>(cuda, j, i) : start_forward<2>(cuda, j, i));
+        DC_TRY(start_any(cuda, j, f, false, i));
     return start_thin<true>(cuda, j);
 }
 
 int dc_mlp_parts(const mlp *j) {
     int rows = j->hi - j->lo;
-    return div_up(rows, groups_for(j, rows) * MLP_ROWS);
-}
-
-template <int GROUPS> static dc_status start_backward(dc_cuda *cuda, const mlp *j, int layer) {
-    int blocks = div_up(j->hi - j->lo, shape<GROUPS>::ROWS) * (j->width / COLUMNS);
-    return launch(cuda, backward<GROUPS>, dim3(blocks, j->e), shape<GROUPS>::THREADS,
-                  shared_bytes<GROUPS>(), 1, layer < j->layers - 1, *j, layer);
+    return div_up(rows, form_for(j, rows).groups * MLP_ROWS);
 }
 
 dc_status dc_mlp_backward(dc_cuda *cuda, const mlp *j) {
-    bool many = groups_for(j, j->hi - j->lo) == 4;
+    form f = form_for(j, j->hi - j->lo);
     for (int i = j->layers - 1; i >= 0; i--)
-        DC_TRY(many ? start_backward<4>(cuda, j, i) : start_backward<2>(cuda, j, i));
+        DC_TRY(start_any(cuda, j, f, true, i));
     return j->dx ? start_thin<false>(cuda, j) : DC_OK;
 }

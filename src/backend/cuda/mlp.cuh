@@ -23,23 +23,34 @@ __device__ static inline int place(int row, int column) {
     return column / SPAN * PIECE_BYTES + row * 128 + ((column % SPAN * 2) ^ ((row & 7) << 4));
 }
 
-__device__ static inline float2 sum_of_row(const mlp &j, const float2 *sums, int e, int row) {
-    int across = j.width / COLUMNS;
-    const float2 *p = sums + ((int64_t)e * j.rows + row) * across;
-    float2 sum = {0, 0};
-#pragma unroll 4
-    for (int i = 0; i < across; i++) {
-        float2 v = p[i];
-        sum.x += v.x;
-        sum.y += v.y;
+// Two sums over a row, that blocks left for 128 columns each: two threads load what a row has (ask), and add it up later
+// (finish), so that other things can go on meanwhile.
+struct row_sums {
+    float2 part[MLP_WIDEST / COLUMNS / 2];
+    __device__ void ask(const mlp &j, const float2 *sums, int e, int row) {
+        int across = j.width / COLUMNS;
+        const float2 *p = sums + ((int64_t)e * j.rows + row) * across;
+#pragma unroll
+        for (int i = 0; i < MLP_WIDEST / COLUMNS / 2; i++) {
+            int at = 2 * i + threadIdx.x % 2;
+            part[i] = at < across ? p[at] : make_float2(0, 0);
+        }
     }
-    return make_float2(sum.x / (float)j.width, sum.y / (float)j.width);
-}
-
-// Mean, 1/spread.
-__device__ static inline float2 stats_of_row(const mlp &j, const mlp_layer &l, int e, int row) {
-    float2 m = sum_of_row(j, l.stats, e, row);
-    return make_float2(m.x, rsqrtf(fmaxf(m.y - m.x * m.x, 0.0f) + 1e-6f));
-}
+    __device__ float2 finish(const mlp &j) const { // means over the row
+        float2 sum = {0, 0};
+#pragma unroll
+        for (int i = 0; i < MLP_WIDEST / COLUMNS / 2; i++) {
+            sum.x += part[i].x;
+            sum.y += part[i].y;
+        }
+        sum.x += __shfl_xor_sync(~0u, sum.x, 1);
+        sum.y += __shfl_xor_sync(~0u, sum.y, 1);
+        return make_float2(sum.x / (float)j.width, sum.y / (float)j.width);
+    }
+    __device__ float2 finish_stats(const mlp &j) const { // mean, 1/spread
+        float2 m = finish(j);
+        return make_float2(m.x, rsqrtf(fmaxf(m.y - m.x * m.x, 0.0f) + 1e-6f));
+    }
+};
 
 #endif

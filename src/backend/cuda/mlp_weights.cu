@@ -5,7 +5,7 @@
 
 #include <cooperative_groups.h>
 
-enum { MANY_BLOCKS = 400 }; // that the device is given to do
+enum { MANY_BLOCKS = 264 }; // that fit the device at once
 enum { DW_STAGES = 3, DW_STAGE = 4 * PIECE_BYTES, DW_THREADS = 256 };
 struct dw_scratch { // beside the ring
     float mean[COLUMNS], all[COLUMNS], scale[COLUMNS], shift[COLUMNS];
@@ -117,7 +117,7 @@ template <int TEAM> __device__ static void run_weights(const mlp &j) {
         gather_shares<TEAM>(acc, shared, rank);
     else
         __syncthreads();
-    float *out = l.dw + ((int64_t)t.e * l.in + t.in0) * j.width + t.out0;
+    float *out = l.dw + ((int64_t)t.e * l.in + t.in0) * j.width + t.out0, squares = 0;
 #pragma unroll
     for (int i = 0; i < 64; i += 2) {
         int row = group * 64 + threadIdx.x / 32 % 4 * 16 + i / 2 % 2 * 8 + lane / 4,
@@ -130,44 +130,54 @@ template <int TEAM> __device__ static void run_weights(const mlp &j) {
             v.y += shift * s->all[c + 1] - scale * s->mean[c + 1];
         }
         *(float2 *)(out + (int64_t)row * j.width + c) = v;
+        squares += v.x * v.x + v.y * v.y;
     }
+    double sum = block_sum(squares);
+    if (threadIdx.x == 0)
+        j.norms[((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x] = sum;
 }
 
 // ---- the head's, where it has several outputs ----
 
-enum { HEAD_AT_ONCE = 8 };
-
 // A thread has an input, a block as many rows as dc_head_parts counts.
 __device__ static void run_head_weights(const mlp &j, float *parts) {
     __shared__ float2 stats[HEAD_ROWS];
+    __shared__ float dy[HEAD_ROWS][HEAD_MAX];
     int k = blockIdx.x * blockDim.x + threadIdx.x, e = blockIdx.z, out = j.out;
-    int from = j.lo + blockIdx.y * HEAD_ROWS, to = min(from + HEAD_ROWS, j.hi);
+    int from = j.lo + blockIdx.y * HEAD_ROWS, rows = min(HEAD_ROWS, j.hi - from);
     const mlp_layer &l = j.layer[j.layers - 1];
-    if ((int)threadIdx.x < to - from)
-        stats[threadIdx.x] = stats_of_row(j, l, e, from + threadIdx.x);
+    if ((int)threadIdx.x < 2 * HEAD_ROWS) {
+        row_sums sums;
+        sums.ask(j, l.stats, e, from + threadIdx.x / 2);
+        stats[threadIdx.x / 2] = sums.finish_stats(j);
+    }
+    for (int i = threadIdx.x; i < HEAD_ROWS * out; i += blockDim.x) {
+        int64_t row = (int64_t)e * (j.hi - j.lo) + from - j.lo + i / out;
+        dy[i / out][i % out] = i / out < rows ? j.dy[row * out + i % out] : 0;
+    }
     __syncthreads();
     float *part = parts + ((int64_t)e * gridDim.y + blockIdx.y) * ((int64_t)j.width * out + out);
-    const float *dy = j.dy + ((int64_t)e * (j.hi - j.lo) - j.lo) * out;
     float scale = l.scale[e * j.width + k], shift = l.shift[e * j.width + k];
-    for (int o0 = 0; o0 < out; o0 += HEAD_AT_ONCE) {
-        float sum[HEAD_AT_ONCE] = {};
-        for (int row = from; row < to; row++) {
-            const char *piece = piece_at(j, l.h, e, row / MLP_ROWS * MLP_ROWS, k);
-            float h = __bfloat162float(*(const bf16 *)(piece + place(row % MLP_ROWS, k % SPAN)));
-            float2 s = stats[row - from];
-            float x = (h - s.x * scale) * s.y + shift;
+    const char *piece = piece_at(j, l.h, e, from / MLP_ROWS * MLP_ROWS, k / SPAN * SPAN);
+    float x[HEAD_ROWS]; // rows past the end have no gradient, and are finite
 #pragma unroll
-            for (int o = 0; o < HEAD_AT_ONCE; o++)
-                if (o0 + o < out) sum[o] += x * dy[(int64_t)row * out + o0 + o];
-        }
+    for (int r = 0; r < HEAD_ROWS; r++)
+        x[r] = __bfloat162float(
+            *(const bf16 *)(piece + place(from % MLP_ROWS + r, k % SPAN)));
 #pragma unroll
-        for (int o = 0; o < HEAD_AT_ONCE; o++)
-            if (o0 + o < out) part[(int64_t)k * out + o0 + o] = sum[o];
+    for (int r = 0; r < HEAD_ROWS; r++)
+        x[r] = (x[r] - stats[r].x * scale) * stats[r].y + shift;
+    for (int o = 0; o < out; o++) {
+        float sum = 0;
+#pragma unroll
+        for (int r = 0; r < HEAD_ROWS; r++)
+            sum += x[r] * dy[r][o];
+        part[(int64_t)k * out + o] = sum;
     }
     if (k >= out) return;
     float sum = 0; // the bias
-    for (int row = from; row < to; row++)
-        sum += dy[(int64_t)row * out + k];
+    for (int r = 0; r < HEAD_ROWS; r++)
+        sum += dy[r][k];
     part[(int64_t)j.width * out + k] = sum;
 }
 #endif // HOPPER
@@ -192,14 +202,30 @@ template <int TEAM> static dc_status start(dc_cuda *cuda, const mlp *j, int tile
                   DW_STAGES * DW_STAGE + sizeof(dw_scratch), TEAM, false, *j);
 }
 
-dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j) {
-    int tiles = 0, chunks = div_up(j->hi - j->lo, MLP_ROWS);
+static int weight_tiles(const mlp *j) {
+    int tiles = 0;
     for (int i = 0; i < j->layers; i++)
         tiles += div_up(j->layer[i].in, COLUMNS) * (j->width / COLUMNS);
-    // Blocks share the rows of a tile, so that there is work for the whole device.
-    if (chunks >= 16 && tiles * j->e * 4 <= MANY_BLOCKS) return start<4>(cuda, j, tiles);
-    if (chunks >= 8 && tiles * j->e * 2 <= MANY_BLOCKS) return start<2>(cuda, j, tiles);
-    return start<1>(cuda, j, tiles);
+    return tiles;
+}
+
+// Blocks share the rows of a tile, so that there is work for the whole device.
+static int team_for(const mlp *j) {
+    int tiles = weight_tiles(j) * j->e, chunks = div_up(j->hi - j->lo, MLP_ROWS);
+    return chunks >= 16 && tiles * 4 <= MANY_BLOCKS  ? 4
+           : chunks >= 8 && tiles * 2 <= MANY_BLOCKS ? 2
+                                                     : 1;
+}
+
+int dc_mlp_weight_blocks(const mlp *j) {
+    return weight_tiles(j) * j->e * team_for(j);
+}
+
+dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j) {
+    int tiles = weight_tiles(j), team = team_for(j);
+    return team == 4   ? start<4>(cuda, j, tiles)
+           : team == 2 ? start<2>(cuda, j, tiles)
+                       : start<1>(cuda, j, tiles);
 }
 
 dc_status dc_mlp_head_weights(dc_cuda *cuda, const mlp *j, float *parts) {

@@ -188,3 +188,13 @@ void dc_nets_sums(dc_program *p) {
     for (const net &n : p->nets)
         if (n.weights) list_net_sums(p, &n);
 }
+
+int dc_nets_norms(dc_program *p, double *first) {
+    int count = 0;
+    for (net &n : p->nets) {
+        if (!n.weights) continue;
+        n.job.norms = first ? first + count : NULL;
+        count += dc_mlp_weight_blocks(&n.job);
+    }
+    return count;
+}

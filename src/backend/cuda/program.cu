@@ -445,6 +445,31 @@ static void list_pieces(dc_program *p, std::vector<piece> *out) {
     flat(p->slabs.size);
 }
 
+// Sums over rows that are left, and where shares of the gradient's norm go: networks leave some for dW, the sums the
+// rest. A layer that is no part of a network does not.
+static dc_status upload_sums(dc_program *p) {
+    update_job *j = &p->job;
+    std::vector<int2> blocks;
+    list_sums(p);
+    for (int s = 0; s < (int)p->sums.size(); s++)
+        for (int at = 0; at < p->sums[(size_t)s].length; at += SUM_BLOCK)
+            blocks.push_back(make_int2(s, at));
+    // A gradient that two sums make has no square until both are there.
+    for (const column_sum &s : p->sums)
+        j->whole_norm = j->whole_norm || s.add;
+    for (const unit &u : p->units)
+        if (u.what == unit::WEIGHTS && !is_head(p, u.node) && !is_thin(p, u.node))
+            j->whole_norm = true;
+    j->sum_count = (int)blocks.size();
+    int shares = dc_nets_norms(p, NULL) + j->sum_count + 1;
+    j->norm_count = j->whole_norm ? NORM_BLOCKS : shares;
+    DC_TRY(take(p, (size_t)(shares + NORM_BLOCKS) * sizeof(double), (void **)&j->norms));
+    dc_nets_norms(p, j->norms + (j->whole_norm ? NORM_BLOCKS : 0));
+    if (blocks.empty()) return DC_OK;
+    DC_TRY(upload(p, p->sums.data(), p->sums.size() * sizeof(column_sum), (void **)&j->sums));
+    return upload(p, blocks.data(), blocks.size() * sizeof(int2), (void **)&j->sum_blocks);
+}
+
 static dc_status upload_lists(dc_program *p) {
     update_job *j = &p->job;
     *j = update_job{p->slabs.live,        p->slabs.ema,        p->slabs.grad,     p->slabs.m,
@@ -455,7 +480,6 @@ static dc_status upload_lists(dc_program *p) {
     dc_cuda_state state = {};
     state.bad_step = -1;
     DC_TRY(upload(p, &state, sizeof state, (void **)&j->state));
-    DC_TRY(take(p, NORM_BLOCKS * sizeof(double), (void **)&j->norms));
     update_plan plan = {};
     DC_TRY(upload(p, &plan, sizeof plan, (void **)&j->plan));
     std::vector<const float *> metrics;
@@ -465,12 +489,7 @@ static dc_status upload_lists(dc_program *p) {
     if (!metrics.empty())
         DC_TRY(upload(p, metrics.data(), metrics.size() * sizeof(float *), (void **)&j->metrics));
     if (p->g->loss >= 0) j->loss = (const float *)value_of(p, p->g->loss).p;
-    list_sums(p);
-    j->sum_count = (int)p->sums.size();
-    for (const column_sum &s : p->sums)
-        j->sum_longest = s.length > j->sum_longest ? s.length : j->sum_longest;
-    if (j->sum_count)
-        DC_TRY(upload(p, p->sums.data(), p->sums.size() * sizeof(column_sum), (void **)&j->sums));
+    DC_TRY(upload_sums(p));
     std::vector<piece> pieces;
     list_pieces(p, &pieces);
     j->piece_count = (int)pieces.size();

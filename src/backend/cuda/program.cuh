@@ -190,6 +190,7 @@ void dc_nets_find(dc_program *p);
 dc_status dc_nets_take(dc_program *p); // memory
 dc_status dc_net_weights(dc_program *p, const net *n);
 void dc_nets_sums(dc_program *p);
+int dc_nets_norms(dc_program *p, double *first); // where dW's squares go; their count
 
 // ---- groups.cu ----
 void dc_groups_scalars(dc_program *p); // first of all

@@ -30,28 +30,6 @@ __device__ static void finish(const update_job &j) {
     }
 }
 
-__global__ static void column_sums(update_job j) {
-    if ((int)blockIdx.y == j.sum_count) {
-        if (blockIdx.x == 0) finish(j);
-        return;
-    }
-    column_sum s = j.sums[blockIdx.y];
-    int k = blockIdx.x * blockDim.x + threadIdx.x;
-    if (k >= s.length) return;
-    float sum = 0;
-#pragma unroll 8
-    for (int i = 0; i < s.count; i++)
-        sum += s.parts[i * s.stride + k];
-    s.out[k] = s.add ? s.out[k] + sum : sum;
-}
-
-dc_status dc_column_sums(dc_cuda *cuda, const update_job *j) {
-    if (!j->sum_count && !j->final_count) return DC_OK;
-    int blocks = j->sum_count ? div_up(j->sum_longest, 128) : 1;
-    column_sums<<<dim3(blocks, j->sum_count + 1), 128, 0, cuda->stream>>>(*j);
-    return dc_cuda_check(cudaGetLastError(), "column_sums(");
-}
-
 __device__ static void one_weight(const rates &r, float g, float *p, float *m, float *v) {
     *m = r.beta1 * *m + r.rest1 * g;
     *v = r.beta2 * *v + r.rest2 * g * g;
@@ -74,30 +52,69 @@ __device__ static void make_plan(const update_job &j, update_plan *p) {
             (float)(1 - j.beta2), (float)j.eps,       (float)(1 / c2)};
 }
 
-// Every block leaves its share of the norm; who comes last adds them up in order, and says whether the step counts.
-__global__ static void norm(update_job j) {
+// A block leaves share `number` of the norm. Who is the last of `blocks` adds all of them up in order, and says whether the
+// step counts.
+__device__ static void leave_norm(const update_job &j, double sum, int number, int blocks) {
     __shared__ bool last;
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) {
+        j.norms[number] = sum;
+        __threadfence();
+        last = atomicInc(&j.plan->arrived, (unsigned)blocks - 1) == (unsigned)blocks - 1;
+    }
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    double norm2 = 0;
+    for (int i = threadIdx.x; i < j.norm_count; i += blockDim.x)
+        norm2 += __ldcg(&j.norms[i]);
+    norm2 = block_sum(norm2);
+    if (threadIdx.x) return;
+    j.plan->norm2 = norm2;
+    j.plan->go = j.state->bad_step < 0 && isfinite((float)norm2) && isfinite(__ldcg(j.loss));
+}
+
+// Of all gradients, where some come from layers that leave no shares.
+__global__ static void norm(update_job j) {
     double sum = 0;
-    if (blockIdx.x == 0 && threadIdx.x == blockDim.x - 1) make_plan(j, j.plan);
     const float4 *g = (const float4 *)j.grad; // sizes are multiples of 16
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < j.size / 4;
          i += (int64_t)gridDim.x * blockDim.x) {
         float4 v = g[i];
         sum += (double)(v.x * v.x + v.y * v.y) + (double)(v.z * v.z + v.w * v.w);
     }
-    sum = block_sum(sum);
-    if (threadIdx.x == 0) {
-        j.norms[blockIdx.x] = sum;
-        __threadfence();
-        last = atomicInc(&j.plan->arrived, gridDim.x - 1) == gridDim.x - 1;
+    leave_norm(j, sum, blockIdx.x, NORM_BLOCKS);
+}
+
+// Block i takes 128 numbers of a sum; the last block what is left of reductions, and the plan of the update.
+__global__ static void column_sums(update_job j) {
+    double share = 0;
+    if ((int)blockIdx.x == j.sum_count) {
+        if (j.loss && threadIdx.x == blockDim.x - 1) make_plan(j, j.plan);
+        finish(j);
+        __syncthreads();
+    } else {
+        int2 mine = j.sum_blocks[blockIdx.x];
+        column_sum s = j.sums[mine.x];
+        int k = mine.y + threadIdx.x;
+        float sum = 0;
+        if (k < s.length) {
+#pragma unroll 8
+            for (int i = 0; i < s.count; i++)
+                sum += s.parts[i * s.stride + k];
+            if (s.add) sum += s.out[k];
+            s.out[k] = sum;
+            share = (double)sum * sum;
+        }
     }
-    __syncthreads();
-    if (!last) return;
-    __threadfence();
-    double norm2 = block_sum(threadIdx.x < NORM_BLOCKS ? __ldcg(&j.norms[threadIdx.x]) : 0);
-    if (threadIdx.x) return;
-    j.plan->norm2 = norm2;
-    j.plan->go = j.state->bad_step < 0 && isfinite((float)norm2) && isfinite(*j.loss);
+    if (j.loss && !j.whole_norm)
+        leave_norm(j, share, j.norm_count - gridDim.x + blockIdx.x, gridDim.x);
+}
+
+dc_status dc_column_sums(dc_cuda *cuda, const update_job *j) {
+    if (!j->sum_count && !j->final_count) return DC_OK;
+    column_sums<<<j->sum_count + 1, SUM_BLOCK, 0, cuda->stream>>>(*j);
+    return dc_cuda_check(cudaGetLastError(), "column_sums(");
 }
 
 // A span of numbers; from the weights before the step comes the EMA. Ends are multiples of 4.
@@ -331,7 +348,7 @@ __global__ static void tick(update_job j) {
 }
 
 dc_status dc_update_run(dc_cuda *cuda, const update_job *j) {
-    norm<<<NORM_BLOCKS, 256, 0, cuda->stream>>>(*j);
+    if (j->whole_norm) norm<<<NORM_BLOCKS, 256, 0, cuda->stream>>>(*j);
     DC_TRY(start_update<true>(cuda, j));
     DC_TRY(copy_shadows(cuda, j));
     return dc_cuda_check(cudaGetLastError(), "update(");
