@@ -8,23 +8,20 @@ template <int GROUPS> struct shape {
         ROWS = GROUPS * MLP_ROWS,
         THREADS = GROUPS * 128,
         STAGE = GROUPS * PIECE_BYTES + HALF_BYTES,
+        STAGES = GROUPS == 2 ? 3 : 4,
+        BLOCKS = GROUPS == 2 ? 2 : 1, // that a multiprocessor holds
     };
-};
-
-// A multiprocessor holds two blocks with a short ring, or one with a long one.
-template <int GROUPS, bool LONG> struct depth {
-    enum { STAGES = GROUPS == 4 ? 4 : LONG ? 6 : 3, BLOCKS = GROUPS == 4 || LONG ? 1 : 2 };
 };
 
 template <int GROUPS> struct scratch { // beside the ring
     float u[COLUMNS], v[COLUMNS], scale[COLUMNS], shift[COLUMNS], head[COLUMNS];
     float4 row[shape<GROUPS>::ROWS];
     float2 below[shape<GROUPS>::ROWS];
-    uint64_t barriers[2 * 6];
+    uint64_t barriers[2 * shape<GROUPS>::STAGES];
 };
 
-template <int GROUPS, bool LONG> static size_t shared_bytes() {
-    return depth<GROUPS, LONG>::STAGES * shape<GROUPS>::STAGE + sizeof(scratch<GROUPS>);
+template <int GROUPS> static size_t shared_bytes() {
+    return shape<GROUPS>::STAGES * shape<GROUPS>::STAGE + sizeof(scratch<GROUPS>);
 }
 
 enum { FOLD = 64 }; // columns that a block adds up for u and v
@@ -32,8 +29,7 @@ enum { THIN_STAGES = 8, THIN_STAGE = PIECE_BYTES + THIN * SPAN * 2, THIN_THREADS
 
 #ifdef HOPPER
 
-template <int GROUPS, bool LONG>
-using tiles = ring<depth<GROUPS, LONG>::STAGES, shape<GROUPS>::STAGE>;
+template <int GROUPS> using tiles = ring<shape<GROUPS>::STAGES, shape<GROUPS>::STAGE>;
 
 template <int GROUPS> struct tile { // a block's, and a thread's place in it
     int e, row0, column0, across;
@@ -243,9 +239,9 @@ __device__ static void activate(const mlp &j, const mlp_layer &l, const tile<GRO
     }
 }
 
-template <int GROUPS, bool LONG> __device__ static void run_forward(const mlp &j, int layer) {
+template <int GROUPS> __device__ static void run_forward(const mlp &j, int layer) {
     extern __shared__ __align__(1024) char shared[];
-    enum { RING = depth<GROUPS, LONG>::STAGES * shape<GROUPS>::STAGE };
+    enum { RING = shape<GROUPS>::STAGES * shape<GROUPS>::STAGE };
     tile<GROUPS> t(j, shared + RING, 0);
     if (t.row0 >= j.x.rows) {
         if (!layer) fold_some(j, blockIdx.x - div_up(j.x.rows, shape<GROUPS>::ROWS) * t.across);
@@ -255,7 +251,7 @@ template <int GROUPS, bool LONG> __device__ static void run_forward(const mlp &j
         upstream_wait(); // who follows counts on it
         return;
     }
-    tiles<GROUPS, LONG> r(shared, t.s->barriers, GROUPS * 4);
+    tiles<GROUPS> r(shared, t.s->barriers, GROUPS * 4);
     const mlp_layer &l = j.layer[layer];
     int steps = l.in_pad / SPAN;
     factors<GROUPS> f = {layer ? j.layer[layer - 1].h : NULL, l.w, steps};
@@ -263,13 +259,13 @@ template <int GROUPS, bool LONG> __device__ static void run_forward(const mlp &j
     auto rows = [&](int i) { f.ask_rows(j, t, r, i); };
     r.start(steps, panel);
     upstream_wait();
-    downstream_start();
     r.start(steps, rows);
     forward_numbers<GROUPS> numbers;
     numbers.ask(j, t, layer);
     float acc[64];
     auto both = [&](int i) { panel(i), rows(i); };
     r.run(steps, steps, both, [&](int i) { multiply(t, r, acc, i); });
+    downstream_start();
     numbers.finish(j, t, layer);
     __syncthreads(); // nobody reads the ring any more
     char *out = shared + t.group * BLOCK_BYTES;
@@ -571,11 +567,11 @@ __device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile<G
     if (t.lane == 0) j.head_bias[t.e * j.parts + part] = sum;
 }
 
-template <int GROUPS, bool LONG> __device__ static void run_backward(const mlp &j, int layer) {
+template <int GROUPS> __device__ static void run_backward(const mlp &j, int layer) {
     extern __shared__ __align__(1024) char shared[];
-    enum { RING = depth<GROUPS, LONG>::STAGES * shape<GROUPS>::STAGE };
+    enum { RING = shape<GROUPS>::STAGES * shape<GROUPS>::STAGE };
     tile<GROUPS> t(j, shared + RING, j.lo);
-    tiles<GROUPS, LONG> r(shared, t.s->barriers, GROUPS * 4);
+    tiles<GROUPS> r(shared, t.s->barriers, GROUPS * 4);
     const mlp_layer &l = j.layer[layer];
     bool last = layer == j.layers - 1, head = last && j.head_bias;
     int steps = last ? 0 : j.width / SPAN;
@@ -594,12 +590,12 @@ template <int GROUPS, bool LONG> __device__ static void run_backward(const mlp &
     places<GROUPS> p(r, steps, t.group);
     r.start(steps + GROUPS / 2, old);
     upstream_wait();
-    downstream_start();
     r.start(steps, rows);
     backward_numbers<GROUPS> numbers;
     numbers.ask(j, t, layer);
     float acc[64];
     if (!last) r.run(steps, steps + GROUPS / 2, ask, [&](int i) { multiply(t, r, acc, i); });
+    downstream_start();
     numbers.finish(j, t, layer);
     float *w = (float *)places<GROUPS>(r, steps, 0).out;
     if (last) load_head(j, t, w);
@@ -620,19 +616,19 @@ template <int GROUPS, bool LONG> __device__ static void run_backward(const mlp &
 }
 #endif // HOPPER
 
-template <int GROUPS, bool LONG>
-__global__ static void __launch_bounds__(shape<GROUPS>::THREADS, depth<GROUPS, LONG>::BLOCKS)
+template <int GROUPS>
+__global__ static void __launch_bounds__(shape<GROUPS>::THREADS, shape<GROUPS>::BLOCKS)
     forward(const __grid_constant__ mlp j, int layer) {
 #ifdef HOPPER
-    run_forward<GROUPS, LONG>(j, layer);
+    run_forward<GROUPS>(j, layer);
 #endif
 }
 
-template <int GROUPS, bool LONG>
-__global__ static void __launch_bounds__(shape<GROUPS>::THREADS, depth<GROUPS, LONG>::BLOCKS)
+template <int GROUPS>
+__global__ static void __launch_bounds__(shape<GROUPS>::THREADS, shape<GROUPS>::BLOCKS)
     backward(const __grid_constant__ mlp j, int layer) {
 #ifdef HOPPER
-    run_backward<GROUPS, LONG>(j, layer);
+    run_backward<GROUPS>(j, layer);
 #endif
 }
 
@@ -674,34 +670,30 @@ dc_status dc_mlp_map(mlp *j) {
                          "cuTensorMapEncodeTiled(");
 }
 
-// Groups in a block: four read less memory for their work, two spread it wider; a long ring where a multiprocessor has
-// no more than one block anyway.
-enum { ENOUGH_BLOCKS = 120, ALL_AT_ONCE = 132 };
+// Groups in a block: four read less memory for their work, two spread it wider.
+enum { ENOUGH_BLOCKS = 120 };
 struct form {
     int groups, blocks;
-    bool deep;
 };
 
 static form form_for(const mlp *j, int rows) {
     int across = j->width / COLUMNS, blocks = div_up(rows, shape<4>::ROWS) * across;
-    if (blocks * j->e >= ENOUGH_BLOCKS) return form{4, blocks, false};
-    blocks = div_up(rows, shape<2>::ROWS) * across;
-    return form{2, blocks, blocks * j->e <= ALL_AT_ONCE};
+    if (blocks * j->e >= ENOUGH_BLOCKS) return form{4, blocks};
+    return form{2, div_up(rows, shape<2>::ROWS) * across};
 }
 
-template <int GROUPS, bool LONG>
+template <int GROUPS>
 static dc_status start_layer(dc_cuda *cuda, const mlp *j, bool back, int layer, int blocks) {
     bool early = back ? layer < j->layers - 1 : layer > 0;
-    return launch(cuda, back ? backward<GROUPS, LONG> : forward<GROUPS, LONG>, dim3(blocks, j->e),
-                  shape<GROUPS>::THREADS, shared_bytes<GROUPS, LONG>(), 1, early, *j, layer);
+    return launch(cuda, back ? backward<GROUPS> : forward<GROUPS>, dim3(blocks, j->e),
+                  shape<GROUPS>::THREADS, shared_bytes<GROUPS>(), 1, early, *j, layer);
 }
 
 static dc_status start_any(dc_cuda *cuda, const mlp *j, const form &f, bool back, int layer) {
     int folds = back || layer ? 0 : (j->layers - 1) * (j->width / FOLD) + 1,
         blocks = f.blocks + folds;
-    if (f.groups == 4) return start_layer<4, false>(cuda, j, back, layer, blocks);
-    return f.deep ? start_layer<2, true>(cuda, j, back, layer, blocks)
-                  : start_layer<2, false>(cuda, j, back, layer, blocks);
+    return f.groups == 4 ? start_layer<4>(cuda, j, back, layer, blocks)
+                         : start_layer<2>(cuda, j, back, layer, blocks);
 }
 
 template <bool HEAD> static dc_status start_thin(dc_cuda *cuda, const mlp *j) {
