@@ -159,13 +159,6 @@ dc_status dc_nets_take(dc_program *p) {
     return DC_OK;
 }
 
-// dW of all layers; of a head with several outputs too.
-dc_status dc_net_weights(dc_program *p, const net *n) {
-    const mlp *j = &n->job;
-    DC_TRY(dc_mlp_weights(p->cuda, j));
-    return j->head_bias ? DC_OK : dc_mlp_head_weights(p->cuda, j, p->parts[(size_t)n->head].p);
-}
-
 static void list_net_sums(dc_program *p, const net *n) {
     const mlp *j = &n->job;
     int64_t width = j->width, stride = MLP_SUMS * width, step = j->parts * stride;

@@ -268,7 +268,8 @@ void dc_push_unit(dc_program *p, unit::kind what, dc_ref r) {
         if (what == unit::NET) u.writes.push_back(n->head);
         if (what != unit::NET) u.reads.push_back(grad_key(p, n->head));
         if (what == unit::NET_BACK && n->job.dx) u.writes.push_back(grad_key(p, n->x));
-        (what == unit::NET_WEIGHTS ? u.reads : u.writes).push_back(inside);
+        if (what != unit::NET_HEAD) // which reads what forward made, as the gradient has it
+            (what == unit::NET_WEIGHTS ? u.reads : u.writes).push_back(inside);
     } else {
         const dc_node *n = node(p, r);
         for (int i = 0; i < n->in_count; i++) {
@@ -342,8 +343,10 @@ static void order_backward(dc_program *p) {
         if (!dc_is_narrow(n->op)) dc_group_flush(p, backward_keys(p, r), true);
         int whole = p->net_of[(size_t)r];
         if (whole >= 0) {
+            const net *n = &p->nets[(size_t)whole];
+            if (n->weights && !n->job.head_bias) dc_push_unit(p, unit::NET_HEAD, whole);
             dc_push_unit(p, unit::NET_BACK, whole);
-            if (p->nets[(size_t)whole].weights) dc_push_unit(p, unit::NET_WEIGHTS, whole);
+            if (n->weights) dc_push_unit(p, unit::NET_WEIGHTS, whole);
             continue;
         }
         order_zeros(p, r);
@@ -616,7 +619,11 @@ static dc_status start(dc_program *p, const unit *u) {
     case unit::NET_BACK:
         return dc_mlp_backward(p->cuda, &p->nets[(size_t)u->node].job);
     case unit::NET_WEIGHTS:
-        return dc_net_weights(p, &p->nets[(size_t)u->node]);
+        return dc_mlp_weights(p->cuda, &p->nets[(size_t)u->node].job);
+    case unit::NET_HEAD: {
+        const net *n = &p->nets[(size_t)u->node];
+        return dc_mlp_head_weights(p->cuda, &n->job, p->parts[(size_t)n->head].p);
+    }
     case unit::GROUP: {
         const group *g = &p->groups[(size_t)u->node];
         return dc_narrow_run(p->cuda, &g->list);

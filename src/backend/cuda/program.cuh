@@ -16,8 +16,9 @@ struct unit { // one thing to start
         GROUP,
         NET,
         NET_BACK,
-        NET_WEIGHTS
-    } what; // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward; NET: a whole network
+        NET_WEIGHTS,
+        NET_HEAD
+    } what; // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward; NET: a whole network; NET_HEAD: its head's dW
     dc_ref node; // or the group's or the network's number
     std::vector<int> reads,
         writes; // keys: r is node r's value, count + r its gradient, 2 count + r its sums
@@ -188,7 +189,6 @@ void dc_push_sum(dc_program *p, const dc_node *n, int i, const float *parts, int
 // ---- nets.cu ----
 void dc_nets_find(dc_program *p);
 dc_status dc_nets_take(dc_program *p); // memory
-dc_status dc_net_weights(dc_program *p, const net *n);
 void dc_nets_sums(dc_program *p);
 int dc_nets_norms(dc_program *p, double *first); // where dW's squares go; their count
 
