@@ -48,10 +48,8 @@ static dc_status draw_next(void *ctx) {
 // The rows of a step are drawn while the weights of the one before are updated.
 static dc_status enqueue_member(member *m, int steps) {
     DC_TRY(dc_twin_next(m->twin, 0));
-    for (int i = 0; i < steps; i++) {
-        DC_TRY(dc_program_gradients(m->program));
-        DC_TRY(dc_program_update(m->program, i + 1 < steps ? draw_next : NULL, m));
-    }
+    for (int i = 0; i < steps; i++)
+        DC_TRY(dc_program_step(m->program, i + 1 < steps ? draw_next : NULL, m));
     return DC_OK;
 }
 

@@ -25,7 +25,7 @@ static dc_status new_branch(dc_cuda *cuda) {
     branch *b = new branch();
     cuda->branches.push_back(b);
     CU(cudaEventCreateWithFlags(&b->done, cudaEventDisableTiming));
-    for (int i = 0; i < LANES; i++)
+    for (int i = 0; i < ALL_LANES; i++)
         CU(cudaStreamCreateWithFlags(&b->lanes[i], cudaStreamNonBlocking));
     if (!cuda->stream) cuda->stream = b->lanes[0];
     for (int i = 0; i < LANES; i++)
@@ -109,7 +109,7 @@ extern "C" void dc_cuda_close(dc_cuda *cuda) {
     dc_blas_close(cuda);
     if (cuda->fork) cudaEventDestroy(cuda->fork);
     for (branch *b : cuda->branches) {
-        for (int i = 0; i < LANES; i++)
+        for (int i = 0; i < ALL_LANES; i++)
             if (b->lanes[i]) cudaStreamDestroy(b->lanes[i]);
         if (b->done) cudaEventDestroy(b->done);
         delete b;

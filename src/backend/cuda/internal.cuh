@@ -14,11 +14,14 @@ extern "C" {
 
 typedef __nv_bfloat16 bf16;
 
-enum { LANES = 4 }; // streams that independent parts of a step take
+enum {
+    LANES = 4,
+    ALL_LANES
+}; // streams that independent parts of a step take; and one for an early update
 
 struct
     branch { // streams of a part of a step that goes its own way, and workspaces of matrix products
-    cudaStream_t lanes[LANES];
+    cudaStream_t lanes[ALL_LANES];
     void *workspaces[LANES];
     cudaEvent_t done;
 };
@@ -182,9 +185,9 @@ struct mlp {
     float *dx;            // Nullable: (e, hi - lo, dx_count), gradient of columns from dx_first on
     const bf16 *dx_panel; // those rows of the first matrix, transposed, as a thin one
     int dx_first, dx_count;
-    double *norms; // (dc_mlp_weight_blocks) of dW, squared
-    int rows;      // that memory is there for, a multiple of MLP_MOST
-    int parts;     // of the sums over rows
+    double *norms;     // (dc_mlp_weight_blocks) of dW, squared
+    int rows;          // that memory is there for, a multiple of MLP_MOST
+    int parts;         // of the sums over rows
     CUtensorMap x_map; // of x: boxes of 64 rows and 64 columns
 };
 bool dc_mlp_fits(const dc_cuda *cuda, int width, int in);
@@ -277,22 +280,28 @@ struct update_plan { // which numbers are updated this step, and how
     double norm2;     // of the gradient
     unsigned arrived; // blocks, on the way to norm2
 };
+// The update of all weights, or of a part of them: those that the policy's gradient does not touch are updated while it
+// is still on its way.
 struct update_job {
     float *live, *ema, *grad, *m, *v;
     int64_t size, ema_size;
     double lr, beta1, beta2, eps, tau;
     int64_t policy_first, policy_after; // see dc_program_spec
     dc_cuda_state *state;
-    double *norms; // (norm_count) shares of the norm; the last sum_count + 1 are those of the column sums
+    double *
+        norms; // (norm_count) shares of the norm; the last sum_count + 1 are those of the column sums
     int norm_count;
     update_plan *plan;
+    const update_plan
+        *before; // Nullable: of the part before this one, without which it does not go
+    bool last;   // part of the step: the loss is known, and metrics are
     const float *const *metrics; // (metric_count) scalars; the first is the loss
     int metric_count;
     const float *loss;
     const column_sum *sums;
     const int2 *sum_blocks; // (sum_count) that a block takes: which sum, which numbers of it
     int sum_count;
-    bool whole_norm; // the norm is taken of all gradients, not of parts that blocks left
+    bool whole_norm;        // the norm is taken of all gradients, not of parts that blocks left
     const final_op *finals; // (final_count)
     int final_count;
     const shadow *shadows; // (shadow_count)
@@ -304,7 +313,8 @@ struct update_job {
 };
 enum { NORM_BLOCKS = 256, SUM_BLOCK = 128 };
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *job);
-dc_status dc_update_run(dc_cuda *cuda, const update_job *job); // all but the counter
+dc_status dc_update_run(dc_cuda *cuda,
+                        const update_job *job); // after the sums; all but the counter
 dc_status dc_tick_run(dc_cuda *cuda, const update_job *job);
 dc_status dc_shadows_run(dc_cuda *cuda, const update_job *job);
 

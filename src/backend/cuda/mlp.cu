@@ -136,8 +136,9 @@ __device__ static void fold(const mlp &j, const bf16 *panels, const float *bias,
     for (int k = 0; k < j.width / SPAN; k++)
 #pragma unroll
         for (int c = threadIdx.x % SHARE; c < 8; c += SHARE) {
-            uint4 raw = *(const uint4 *)(panels + (int64_t)k * (OUT == THIN ? THIN : PANEL_OUT) * SPAN + n * SPAN +
-                                         (c ^ (n & 7)) * 8);
+            uint4 raw =
+                *(const uint4 *)(panels + (int64_t)k * (OUT == THIN ? THIN : PANEL_OUT) * SPAN +
+                                 n * SPAN + (c ^ (n & 7)) * 8);
             const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
 #pragma unroll
             for (int i = 0; i < 4; i++) {
@@ -381,8 +382,8 @@ __device__ static void ask_kept(const mlp &j, const mlp_layer &l, const tile<GRO
                                 int pair, int i) {
     r.claim(i, 2 * BLOCK_BYTES);
     for (int k = 0; k < 2; k++)
-        bulk_copy(r.address(i) + k * BLOCK_BYTES,
-                  kept(j, l, t, t.row0 + (2 * pair + k) * MLP_ROWS), BLOCK_BYTES, r.barrier(i));
+        bulk_copy(r.address(i) + k * BLOCK_BYTES, kept(j, l, t, t.row0 + (2 * pair + k) * MLP_ROWS),
+                  BLOCK_BYTES, r.barrier(i));
 }
 
 __device__ static inline float dy_of(const mlp &j, int e, int row, int o) {
@@ -517,8 +518,8 @@ __device__ static void through_layer(const mlp &j, const mlp_layer &l, const til
                 s[D_B * 2 + k] += full;
                 s[D_MEAN * 2 + k] += d[k] * below[h].x;
                 if (HEAD)
-                    head[k] += dy[h] * (off * r[h].y * (k ? scale.y : scale.x) +
-                                        (k ? shift.y : shift.x));
+                    head[k] +=
+                        dy[h] * (off * r[h].y * (k ? scale.y : scale.x) + (k ? shift.y : shift.x));
                 q1[h] += full * (k ? u.y : u.x);
                 q2[h] += full * (a - (k ? v.y : v.x));
             }

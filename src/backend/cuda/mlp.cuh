@@ -5,10 +5,10 @@
 #include "backend/cuda/hopper.cuh"
 
 enum {
-    COLUMNS = 128,                      // of a tile
-    SPAN = PANEL_IN,                    // columns of a piece, and rows
-    PIECE_BYTES = MLP_ROWS * SPAN * 2,  // of rows
-    HALF_BYTES = COLUMNS * SPAN * 2,    // of a panel
+    COLUMNS = 128,                        // of a tile
+    SPAN = PANEL_IN,                      // columns of a piece, and rows
+    PIECE_BYTES = MLP_ROWS * SPAN * 2,    // of rows
+    HALF_BYTES = COLUMNS * SPAN * 2,      // of a panel
     BLOCK_BYTES = MLP_ROWS * COLUMNS * 2, // what a group of four warps makes
 };
 

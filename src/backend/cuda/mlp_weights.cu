@@ -27,8 +27,9 @@ template <int TEAM> __device__ static dw_tile find_tile(const mlp &j) {
         at -= tiles;
     }
     int all = div_up(j.hi - j.lo, MLP_ROWS), each = div_up(all, TEAM), first = blockIdx.z * each;
-    return dw_tile{i,     (int)blockIdx.y, at / across * COLUMNS, at % across * COLUMNS,
-                   min(each, all - first), first};
+    return dw_tile{
+        i,    (int)blockIdx.y, at / across * COLUMNS, at % across * COLUMNS, min(each, all - first),
+        first};
 }
 
 // A chunk: two pieces of X, two of d. A first layer may have fewer columns than a tile.
@@ -162,8 +163,7 @@ __device__ static void run_head_weights(const mlp &j, float *parts) {
     float x[HEAD_ROWS]; // rows past the end have no gradient, and are finite
 #pragma unroll
     for (int r = 0; r < HEAD_ROWS; r++)
-        x[r] = __bfloat162float(
-            *(const bf16 *)(piece + place(from % MLP_ROWS + r, k % SPAN)));
+        x[r] = __bfloat162float(*(const bf16 *)(piece + place(from % MLP_ROWS + r, k % SPAN)));
 #pragma unroll
     for (int r = 0; r < HEAD_ROWS; r++)
         x[r] = (x[r] - stats[r].x * scale) * stats[r].y + shift;
@@ -230,5 +230,6 @@ dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j) {
 
 dc_status dc_mlp_head_weights(dc_cuda *cuda, const mlp *j, float *parts) {
     int count = dc_head_parts(j->hi - j->lo);
-    return launch(cuda, head_weights, dim3(j->width / 128, count, j->e), 128, 0, 1, false, *j, parts);
+    return launch(cuda, head_weights, dim3(j->width / 128, count, j->e), 128, 0, 1, false, *j,
+                  parts);
 }

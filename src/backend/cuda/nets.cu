@@ -106,8 +106,7 @@ static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
     DC_TRY(take(p, bytes, (void **)&l->z));
     DC_TRY(take(p, bytes, (void **)&l->d));
     if (!n->weights) return DC_OK;
-    DC_TRY(
-        take(p, e * (size_t)j->parts * MLP_SUMS * width * sizeof(float), (void **)&l->parts));
+    DC_TRY(take(p, e * (size_t)j->parts * MLP_SUMS * width * sizeof(float), (void **)&l->parts));
     l->dw = (float *)grad_of(p, linear->in[1]).p;
     return DC_OK;
 }
@@ -182,10 +181,11 @@ void dc_nets_sums(dc_program *p) {
         if (n.weights) list_net_sums(p, &n);
 }
 
-int dc_nets_norms(dc_program *p, double *first) {
+int dc_nets_norms(dc_program *p, int64_t from, int64_t to, double *first) {
     int count = 0;
     for (net &n : p->nets) {
-        if (!n.weights) continue;
+        int64_t offset = node(p, node(p, n.linear[0])->in[1])->offset;
+        if (!n.weights || offset < from || offset >= to) continue;
         n.job.norms = first ? first + count : NULL;
         count += dc_mlp_weight_blocks(&n.job);
     }

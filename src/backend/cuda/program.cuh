@@ -25,6 +25,7 @@ struct unit { // one thing to start
     std::vector<int> waits; // units of other lanes that must be done first
     int lane;
     bool awaited; // by another lane, so it leaves an event
+    bool late;    // the early part of the update need not wait for it
     cudaEvent_t done;
 };
 
@@ -75,8 +76,10 @@ struct dc_program {
     std::vector<final_op> finals;
     std::vector<column_sum> sums;
     std::vector<shadow> shadows;
-    update_job job;
-    cudaEvent_t begin, beside;
+    update_job
+        job[2];  // the whole update is the last of them; first, if there is one, what can go early
+    int64_t cut; // weights before it go early; 0: none
+    cudaEvent_t begin, beside, early;
     std::vector<int *> used; // by input: rows that are wanted
 };
 
@@ -190,7 +193,8 @@ void dc_push_sum(dc_program *p, const dc_node *n, int i, const float *parts, int
 void dc_nets_find(dc_program *p);
 dc_status dc_nets_take(dc_program *p); // memory
 void dc_nets_sums(dc_program *p);
-int dc_nets_norms(dc_program *p, double *first); // where dW's squares go; their count
+// Where dW's squares go, of networks with weights in [from, to); their count.
+int dc_nets_norms(dc_program *p, int64_t from, int64_t to, double *first);
 
 // ---- groups.cu ----
 void dc_groups_scalars(dc_program *p); // first of all

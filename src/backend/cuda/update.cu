@@ -70,8 +70,9 @@ __device__ static void leave_norm(const update_job &j, double sum, int number, i
         norm2 += __ldcg(&j.norms[i]);
     norm2 = block_sum(norm2);
     if (threadIdx.x) return;
-    j.plan->norm2 = norm2;
-    j.plan->go = j.state->bad_step < 0 && isfinite((float)norm2) && isfinite(__ldcg(j.loss));
+    bool so_far = j.before ? j.before->go : j.state->bad_step < 0;
+    j.plan->norm2 = norm2 + (j.before ? j.before->norm2 : 0);
+    j.plan->go = so_far && isfinite((float)norm2) && (!j.last || isfinite(__ldcg(j.loss)));
 }
 
 // Of all gradients, where some come from layers that leave no shares.
@@ -91,7 +92,7 @@ __global__ static void column_sums(update_job j) {
     double share = 0;
     if ((int)blockIdx.x == j.sum_count) {
         if (j.loss && threadIdx.x == blockDim.x - 1) make_plan(j, j.plan);
-        finish(j);
+        if (j.last) finish(j);
         __syncthreads();
     } else {
         int2 mine = j.sum_blocks[blockIdx.x];
@@ -350,7 +351,7 @@ __global__ static void tick(update_job j) {
 dc_status dc_update_run(dc_cuda *cuda, const update_job *j) {
     if (j->whole_norm) norm<<<NORM_BLOCKS, 256, 0, cuda->stream>>>(*j);
     DC_TRY(start_update<true>(cuda, j));
-    DC_TRY(copy_shadows(cuda, j));
+    if (j->last) DC_TRY(copy_shadows(cuda, j));
     return dc_cuda_check(cudaGetLastError(), "update(");
 }
 
