@@ -103,9 +103,14 @@ dc_status dc_program_refresh(dc_program *program);
 typedef dc_status dc_enqueue_fn(void *ctx);
 // Enqueue forward and, if the graph has a loss, backward.
 dc_status dc_program_gradients(dc_program *program);
-// And guard, EMA, Adam and metrics, and side by side with the update what `beside` enqueues (Nullable). Weights before
-// policy_first may be updated before the policy's gradient is there.
-dc_status dc_program_step(dc_program *program, dc_enqueue_fn *beside, void *ctx);
+// And guard, EMA, Adam and metrics. Weights before policy_first may be updated before the policy's gradient is there.
+// Side by side with the update, if `beside` is not NULL: what `first` enqueues, which must not touch the inputs; then
+// `then`.
+typedef struct dc_beside {
+    dc_enqueue_fn *first, *then;
+    void *ctx;
+} dc_beside;
+dc_status dc_program_step(dc_program *program, const dc_beside *beside);
 
 // Streams of their own for parts of a recording that do not wait for each other: made before it; within it,
 // branch 0 first, then others, which start where it started; joined, all are done.

@@ -730,20 +730,21 @@ static dc_status start_units(dc_program *p, bool late, bool *used) {
 }
 
 // The early part of the update, beside what is late.
-static dc_status start_early(dc_program *p) {
+static dc_status start_early(dc_program *p, const dc_beside *beside) {
     p->cuda->stream = p->cuda->lanes[LANES];
     DC_TRY(await_lanes(p, p->cuda->stream, false));
     DC_TRY(dc_column_sums(p->cuda, &p->job[0]));
     DC_TRY(dc_update_run(p->cuda, &p->job[0]));
+    if (beside) DC_TRY(beside->first(beside->ctx));
     CU(cudaEventRecord(p->early, p->cuda->stream));
     return DC_OK;
 }
 
-static dc_status start_all(dc_program *p, bool update) {
+static dc_status start_all(dc_program *p, bool update, const dc_beside *beside) {
     bool used[LANES] = {false};
     CU(cudaEventRecord(p->begin, p->cuda->lanes[0]));
     DC_TRY(start_units(p, false, used));
-    if (update && p->cut) DC_TRY(start_early(p));
+    if (update && p->cut) DC_TRY(start_early(p, beside));
     DC_TRY(start_units(p, true, used));
     cudaStream_t stream = p->cuda->lanes[0];
     for (int late = 0; late < 2; late++)
@@ -753,8 +754,8 @@ static dc_status start_all(dc_program *p, bool update) {
 }
 
 // Then sums over rows; `update`: with the early part of it.
-static dc_status start_step(dc_program *p, bool update) {
-    dc_status status = start_all(p, update);
+static dc_status start_step(dc_program *p, bool update, const dc_beside *beside) {
+    dc_status status = start_all(p, update, beside);
     p->cuda->stream = p->cuda->lanes[0];
     p->cuda->workspace = p->cuda->workspaces[0];
     DC_TRY(status);
@@ -763,25 +764,26 @@ static dc_status start_step(dc_program *p, bool update) {
 }
 
 extern "C" dc_status dc_program_gradients(dc_program *p) {
-    return start_step(p, false);
+    return start_step(p, false, NULL);
 }
 
 // Lane 1 has nothing to do then.
-static dc_status start_beside(dc_program *p, dc_enqueue_fn *beside, void *ctx) {
+static dc_status start_beside(dc_program *p, const dc_beside *beside) {
     cudaStream_t lane = p->cuda->lanes[1];
     CU(cudaEventRecord(p->begin, p->cuda->lanes[0]));
     CU(cudaStreamWaitEvent(lane, p->begin));
     p->cuda->stream = lane;
-    dc_status status = beside(ctx);
+    dc_status status = p->cut ? DC_OK : beside->first(beside->ctx);
+    if (status == DC_OK) status = beside->then(beside->ctx);
     p->cuda->stream = p->cuda->lanes[0];
     DC_TRY(status);
     CU(cudaEventRecord(p->beside, lane));
     return DC_OK;
 }
 
-extern "C" dc_status dc_program_step(dc_program *p, dc_enqueue_fn *beside, void *ctx) {
-    DC_TRY(start_step(p, true));
-    if (beside) DC_TRY(start_beside(p, beside, ctx));
+extern "C" dc_status dc_program_step(dc_program *p, const dc_beside *beside) {
+    DC_TRY(start_step(p, true, beside));
+    if (beside) DC_TRY(start_beside(p, beside));
     DC_TRY(dc_update_run(p->cuda, &p->job[1]));
     if (beside) CU(cudaStreamWaitEvent(p->cuda->lanes[0], p->beside)); // it reads the counter too
     return dc_tick_run(p->cuda, &p->job[1]);

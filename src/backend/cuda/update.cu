@@ -2,6 +2,8 @@
 // slabs, the bf16 copies of matrices, metrics and the step counter.
 #include "backend/cuda/internal.cuh"
 
+#include <algorithm>
+
 // Value of a reduction from its partial sums.
 __device__ static float reduced(const final_op &f) {
     double sum = 0, size = 0;
@@ -276,16 +278,19 @@ __device__ static void update_strip(const update_job &j, const update_plan &p, c
     if (f.some) store_along(s, f, live, f.some, f.some_first, f.some_count, THIN);
 }
 
-// A block takes a piece. Without TRAIN: panels alone.
+// A block takes pieces. Without TRAIN: panels alone.
 template <bool TRAIN> __global__ static void __launch_bounds__(256) update(update_job j) {
     update_plan plan = {};
     if (TRAIN) plan = *j.plan;
     if (TRAIN && !plan.go) return;
-    piece s = j.pieces[blockIdx.x];
-    if (s.matrix >= 0)
-        update_strip<TRAIN>(j, plan, s);
-    else if (TRAIN)
-        update_span(j, plan, s);
+    for (int i = blockIdx.x; i < j.piece_count; i += gridDim.x) {
+        piece s = j.pieces[i];
+        if (s.matrix >= 0)
+            update_strip<TRAIN>(j, plan, s);
+        else if (TRAIN)
+            update_span(j, plan, s);
+        __syncthreads(); // the strip has been read
+    }
 }
 
 __device__ static void copy4(bf16 *to, const float *from) {
@@ -324,7 +329,9 @@ template <bool TRAIN> static dc_status start_update(dc_cuda *cuda, const update_
         j->matrices ? (size_t)(2 * STRIP * ((j->widest + 7) / 8 * 8 + 8)) * sizeof(bf16) : 0;
     CU(cudaFuncSetAttribute(update<TRAIN>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                             (int)bytes));
-    update<TRAIN><<<j->piece_count, 256, bytes, cuda->stream>>>(*j);
+    // What goes early leaves room for what it goes beside.
+    int blocks = j->last ? j->piece_count : std::min(j->piece_count, cuda->processors);
+    update<TRAIN><<<blocks, 256, bytes, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
 }
 
