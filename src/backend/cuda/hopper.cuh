@@ -214,6 +214,7 @@ template <typename K, typename... A>
 static dc_status launch(dc_cuda *cuda, K kernel, dim3 grid, int threads, size_t bytes, int team,
                         bool early, const A &...args) {
     CU(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    DC_TRY(want_shared(kernel));
     cudaLaunchConfig_t launch = {};
     launch.gridDim = grid;
     launch.blockDim = dim3((unsigned)threads);

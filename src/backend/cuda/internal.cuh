@@ -45,6 +45,15 @@ struct dc_cuda {
 dc_status dc_cuda_check(cudaError_t error, const char *call);
 #define CU(call) DC_TRY(dc_cuda_check((call), #call))
 
+// A multiprocessor must be idle to give more of its memory to shared memory: so that large blocks can follow small ones
+// without waiting for that, all kernels of a step want as much as there is.
+template <typename K> static inline dc_status want_shared(K kernel) {
+    return dc_cuda_check(cudaFuncSetAttribute(kernel,
+                                              cudaFuncAttributePreferredSharedMemoryCarveout,
+                                              cudaSharedmemCarveoutMaxShared),
+                         "cudaFuncSetAttribute(");
+}
+
 // (e, rows, cols) in device memory, rows ld numbers apart, members `step` numbers apart (0: shared).
 struct tensor {
     void *p;

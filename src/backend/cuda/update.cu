@@ -116,6 +116,7 @@ __global__ static void column_sums(update_job j) {
 
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *j) {
     if (!j->sum_count && !j->final_count) return DC_OK;
+    DC_TRY(want_shared(column_sums));
     column_sums<<<j->sum_count + 1, SUM_BLOCK, 0, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "column_sums(");
 }
@@ -144,7 +145,7 @@ __device__ static void update_span(const update_job &j, const update_plan &p, co
 
 // ---- matrices with panels: STRIP rows pass through shared memory, so that memory is read and written in lines ----
 
-enum { AT_ONCE = 4 };
+enum { AT_ONCE = 2 };
 
 struct strip { // (STRIP) rows of bf16
     bf16 *p;
@@ -279,7 +280,7 @@ __device__ static void update_strip(const update_job &j, const update_plan &p, c
 }
 
 // A block takes pieces. Without TRAIN: panels alone.
-template <bool TRAIN> __global__ static void __launch_bounds__(256) update(update_job j) {
+template <bool TRAIN> __global__ static void __launch_bounds__(256, 4) update(update_job j) {
     update_plan plan = {};
     if (TRAIN) plan = *j.plan;
     if (TRAIN && !plan.go) return;
@@ -329,8 +330,9 @@ template <bool TRAIN> static dc_status start_update(dc_cuda *cuda, const update_
         j->matrices ? (size_t)(2 * STRIP * ((j->widest + 7) / 8 * 8 + 8)) * sizeof(bf16) : 0;
     CU(cudaFuncSetAttribute(update<TRAIN>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                             (int)bytes));
+    DC_TRY(want_shared(update<TRAIN>));
     // What goes early leaves room for what it goes beside.
-    int blocks = j->last ? j->piece_count : std::min(j->piece_count, cuda->processors);
+    int blocks = j->last ? j->piece_count : std::min(j->piece_count, 2 * cuda->processors);
     update<TRAIN><<<blocks, 256, bytes, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
 }
@@ -363,6 +365,7 @@ dc_status dc_update_run(dc_cuda *cuda, const update_job *j) {
 }
 
 dc_status dc_tick_run(dc_cuda *cuda, const update_job *j) {
+    DC_TRY(want_shared(tick));
     tick<<<1, NORM_BLOCKS, 0, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
 }
