@@ -25,7 +25,7 @@ static dc_status new_branch(dc_cuda *cuda) {
     branch *b = new branch();
     cuda->branches.push_back(b);
     CU(cudaEventCreateWithFlags(&b->done, cudaEventDisableTiming));
-    int least, greatest;
+    int least, greatest; // an early update goes where there is room
     CU(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     for (int i = 0; i < ALL_LANES; i++)
         CU(cudaStreamCreateWithPriority(&b->lanes[i], cudaStreamNonBlocking,
@@ -84,7 +84,6 @@ static dc_status open_device(dc_cuda *cuda) {
                        "%s is too old (compute capability %d.%d)", p.name, p.major, p.minor);
     cuda->clusters = p.major >= 9;
     cuda->hopper = p.major == 9 && p.minor == 0;
-    cuda->processors = p.multiProcessorCount;
     CU(cudaSetDevice(0));
     DC_TRY(dc_blas_open(cuda));
     cuda->workspace_bytes = (size_t)32 << 20;

@@ -38,7 +38,6 @@ struct dc_cuda {
     char name[256];
     bool clusters; // blocks can form teams
     bool hopper;   // compute capability 9.0, which mlp.cu is for
-    int processors;
 };
 
 // A CUDA call's result as a status that names the call.

@@ -2,8 +2,6 @@
 // slabs, the bf16 copies of matrices, metrics and the step counter.
 #include "backend/cuda/internal.cuh"
 
-#include <algorithm>
-
 // Value of a reduction from its partial sums.
 __device__ static float reduced(const final_op &f) {
     double sum = 0, size = 0;
@@ -279,19 +277,16 @@ __device__ static void update_strip(const update_job &j, const update_plan &p, c
     if (f.some) store_along(s, f, live, f.some, f.some_first, f.some_count, THIN);
 }
 
-// A block takes pieces. Without TRAIN: panels alone.
+// A block takes a piece. Without TRAIN: panels alone.
 template <bool TRAIN> __global__ static void __launch_bounds__(256, 4) update(update_job j) {
     update_plan plan = {};
     if (TRAIN) plan = *j.plan;
     if (TRAIN && !plan.go) return;
-    for (int i = blockIdx.x; i < j.piece_count; i += gridDim.x) {
-        piece s = j.pieces[i];
-        if (s.matrix >= 0)
-            update_strip<TRAIN>(j, plan, s);
-        else if (TRAIN)
-            update_span(j, plan, s);
-        __syncthreads(); // the strip has been read
-    }
+    piece s = j.pieces[blockIdx.x];
+    if (s.matrix >= 0)
+        update_strip<TRAIN>(j, plan, s);
+    else if (TRAIN)
+        update_span(j, plan, s);
 }
 
 __device__ static void copy4(bf16 *to, const float *from) {
@@ -331,9 +326,7 @@ template <bool TRAIN> static dc_status start_update(dc_cuda *cuda, const update_
     CU(cudaFuncSetAttribute(update<TRAIN>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                             (int)bytes));
     DC_TRY(want_shared(update<TRAIN>));
-    // What goes early leaves room for what it goes beside.
-    int blocks = j->last ? j->piece_count : std::min(j->piece_count, 2 * cuda->processors);
-    update<TRAIN><<<blocks, 256, bytes, cuda->stream>>>(*j);
+    update<TRAIN><<<j->piece_count, 256, bytes, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
 }
 
