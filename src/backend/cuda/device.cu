@@ -84,6 +84,7 @@ static dc_status open_device(dc_cuda *cuda) {
                        "%s is too old (compute capability %d.%d)", p.name, p.major, p.minor);
     cuda->clusters = p.major >= 9;
     cuda->hopper = p.major == 9 && p.minor == 0;
+    cuda->shared_most = (int)p.sharedMemPerBlockOptin;
     CU(cudaSetDevice(0));
     DC_TRY(dc_blas_open(cuda));
     cuda->workspace_bytes = (size_t)32 << 20;

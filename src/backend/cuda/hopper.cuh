@@ -152,15 +152,13 @@ __device__ static inline void multiply_turned(float c[64], uint64_t a, uint64_t 
                  : "l"(a), "l"(b), "r"(add));
 }
 
-// ---- a ring of stages: one thread asks for what products read, all use it and give it back ----
+// ---- a ring of stages: thread 0 asks for what products read, all use it and give it back ----
 template <int STAGES, int BYTES> struct ring {
     char *p;
     uint32_t at, full, empty;
-    int asker; // the thread that asks: one of those that use the ring, or of a further warp
 
     // `barriers`: 16 * STAGES bytes of shared memory; `users`: warps.
-    __device__ ring(char *stages, void *barriers, int users, int asks = 0)
-        : p(stages), asker(asks) {
+    __device__ ring(char *stages, void *barriers, int users) : p(stages) {
         at = shared_address(stages);
         full = shared_address(barriers);
         empty = full + STAGES * 8;
@@ -185,15 +183,9 @@ template <int STAGES, int BYTES> struct ring {
 
     // For the first stages of `count`.
     template <typename A> __device__ void start(int count, A ask) const {
-        for (int i = 0; i < STAGES && i < count && (int)threadIdx.x == asker; i++)
+        for (int i = 0; i < STAGES && i < count && threadIdx.x == 0; i++)
             ask(i);
         __syncwarp();
-    }
-
-    // For all the others, where the asker does nothing else.
-    template <typename A> __device__ void feed(int count, A ask) const {
-        for (int i = STAGES; i < count && (int)threadIdx.x == asker; i++)
-            ask(i);
     }
 
     // use(i) begins products with stages i below `steps`; meanwhile those before are given back, and the stages that
@@ -208,7 +200,7 @@ template <int STAGES, int BYTES> struct ring {
             products_wait<1>();
             if (!i) continue;
             if (threadIdx.x % 32 == 0) release(i - 1);
-            if ((int)threadIdx.x == asker && i - 1 + STAGES < count) ask(i - 1 + STAGES);
+            if (threadIdx.x == 0 && i - 1 + STAGES < count) ask(i - 1 + STAGES);
             __syncwarp();
         }
         products_wait<0>();
@@ -221,8 +213,7 @@ template <int STAGES, int BYTES> struct ring {
 template <typename K, typename... A>
 static dc_status launch(dc_cuda *cuda, K kernel, dim3 grid, int threads, size_t bytes, int team,
                         bool early, const A &...args) {
-    CU(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    DC_TRY(want_shared(kernel));
+    DC_TRY(want_shared(cuda, kernel));
     cudaLaunchConfig_t launch = {};
     launch.gridDim = grid;
     launch.blockDim = dim3((unsigned)threads);

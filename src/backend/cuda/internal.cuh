@@ -36,21 +36,26 @@ struct dc_cuda {
     size_t workspace_bytes;
     std::vector<void *> memory, host_memory; // taken: of the device, page-locked
     char name[256];
-    bool clusters; // blocks can form teams
-    bool hopper;   // compute capability 9.0, which mlp.cu is for
+    bool clusters;   // blocks can form teams
+    bool hopper;     // compute capability 9.0, which mlp.cu is for
+    int shared_most; // bytes of shared memory that a block can have
 };
 
 // A CUDA call's result as a status that names the call.
 dc_status dc_cuda_check(cudaError_t error, const char *call);
 #define CU(call) DC_TRY(dc_cuda_check((call), #call))
 
-// A multiprocessor must be idle to give more of its memory to shared memory: so that large blocks can follow small ones
-// without waiting for that, all kernels of a step want as much as there is.
-template <typename K> static inline dc_status want_shared(K kernel) {
-    return dc_cuda_check(cudaFuncSetAttribute(kernel,
-                                              cudaFuncAttributePreferredSharedMemoryCarveout,
-                                              cudaSharedmemCarveoutMaxShared),
-                         "cudaFuncSetAttribute(");
+// Let a kernel have all the shared memory that there is. A multiprocessor must be idle to give more of its memory to
+// shared memory: so that large blocks can follow small ones without waiting for that, all kernels of a step want as much
+// as there is. It is always the same, so that host threads do not disturb each other.
+template <typename K> static inline dc_status want_shared(const dc_cuda *cuda, K kernel) {
+    cudaFuncAttributes has;
+    CU(cudaFuncGetAttributes(&has, kernel));
+    CU(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                            cuda->shared_most - (int)has.sharedSizeBytes));
+    CU(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                            cudaSharedmemCarveoutMaxShared));
+    return DC_OK;
 }
 
 // (e, rows, cols) in device memory, rows ld numbers apart, members `step` numbers apart (0: shared).

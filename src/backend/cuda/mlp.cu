@@ -6,10 +6,7 @@
 template <int GROUPS> struct shape {
     enum {
         ROWS = GROUPS * MLP_ROWS,
-        WORKERS = GROUPS * 128,
-        // Forward, where a block is alone, has a warp that asks; backward has no registers for it.
-        FORWARD_THREADS = WORKERS + (GROUPS == 4 ? 32 : 0),
-        FORWARD_ASKER = GROUPS == 4 ? WORKERS : 0,
+        THREADS = GROUPS * 128,
         STAGE = GROUPS * PIECE_BYTES + HALF_BYTES,
         STAGES = GROUPS == 2 ? 3 : 4,
         BLOCKS = GROUPS == 2 ? 2 : 1, // that a multiprocessor holds
@@ -255,7 +252,7 @@ template <int GROUPS> __device__ static void run_forward(const mlp &j, int layer
         upstream_wait(); // who follows counts on it
         return;
     }
-    tiles<GROUPS> r(shared, t.s->barriers, GROUPS * 4, shape<GROUPS>::FORWARD_ASKER);
+    tiles<GROUPS> r(shared, t.s->barriers, GROUPS * 4);
     const mlp_layer &l = j.layer[layer];
     int steps = l.in_pad / SPAN;
     factors<GROUPS> f = {layer ? j.layer[layer - 1].h : NULL, l.w, steps};
@@ -265,7 +262,6 @@ template <int GROUPS> __device__ static void run_forward(const mlp &j, int layer
     upstream_wait();
     r.start(steps, rows);
     auto both = [&](int i) { panel(i), rows(i); };
-    if (threadIdx.x >= shape<GROUPS>::WORKERS) return r.feed(steps, both);
     forward_numbers<GROUPS> numbers;
     numbers.ask(j, t, layer);
     float acc[64];
@@ -622,7 +618,7 @@ template <int GROUPS> __device__ static void run_backward(const mlp &j, int laye
 #endif // HOPPER
 
 template <int GROUPS>
-__global__ static void __launch_bounds__(shape<GROUPS>::FORWARD_THREADS, shape<GROUPS>::BLOCKS)
+__global__ static void __launch_bounds__(shape<GROUPS>::THREADS, shape<GROUPS>::BLOCKS)
     forward(const __grid_constant__ mlp j, int layer) {
 #ifdef HOPPER
     run_forward<GROUPS>(j, layer);
@@ -630,7 +626,7 @@ __global__ static void __launch_bounds__(shape<GROUPS>::FORWARD_THREADS, shape<G
 }
 
 template <int GROUPS>
-__global__ static void __launch_bounds__(shape<GROUPS>::WORKERS, shape<GROUPS>::BLOCKS)
+__global__ static void __launch_bounds__(shape<GROUPS>::THREADS, shape<GROUPS>::BLOCKS)
     backward(const __grid_constant__ mlp j, int layer) {
 #ifdef HOPPER
     run_backward<GROUPS>(j, layer);
@@ -691,8 +687,7 @@ template <int GROUPS>
 static dc_status start_layer(dc_cuda *cuda, const mlp *j, bool back, int layer, int blocks) {
     bool early = back ? layer < j->layers - 1 : layer > 0;
     return launch(cuda, back ? backward<GROUPS> : forward<GROUPS>, dim3(blocks, j->e),
-                  back ? shape<GROUPS>::WORKERS : shape<GROUPS>::FORWARD_THREADS,
-                  shared_bytes<GROUPS>(), 1, early, *j, layer);
+                  shape<GROUPS>::THREADS, shared_bytes<GROUPS>(), 1, early, *j, layer);
 }
 
 static dc_status start_any(dc_cuda *cuda, const mlp *j, const form &f, bool back, int layer) {

@@ -114,7 +114,7 @@ __global__ static void column_sums(update_job j) {
 
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *j) {
     if (!j->sum_count && !j->final_count) return DC_OK;
-    DC_TRY(want_shared(column_sums));
+    DC_TRY(want_shared(cuda, column_sums));
     column_sums<<<j->sum_count + 1, SUM_BLOCK, 0, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "column_sums(");
 }
@@ -323,9 +323,7 @@ static dc_status copy_shadows(dc_cuda *cuda, const update_job *j) {
 template <bool TRAIN> static dc_status start_update(dc_cuda *cuda, const update_job *j) {
     size_t bytes =
         j->matrices ? (size_t)(2 * STRIP * ((j->widest + 7) / 8 * 8 + 8)) * sizeof(bf16) : 0;
-    CU(cudaFuncSetAttribute(update<TRAIN>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                            (int)bytes));
-    DC_TRY(want_shared(update<TRAIN>));
+    DC_TRY(want_shared(cuda, update<TRAIN>));
     update<TRAIN><<<j->piece_count, 256, bytes, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
 }
@@ -358,7 +356,7 @@ dc_status dc_update_run(dc_cuda *cuda, const update_job *j) {
 }
 
 dc_status dc_tick_run(dc_cuda *cuda, const update_job *j) {
-    DC_TRY(want_shared(tick));
+    DC_TRY(want_shared(cuda, tick));
     tick<<<1, NORM_BLOCKS, 0, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
 }
