@@ -1,8 +1,8 @@
-// Networks that are one launch each (mlp.cu): which parts of a graph they are, what memory they need, and
+// Networks whose layers mlp.cu makes: which parts of a graph they are, what memory they need, and
 // where their sums go.
 #include "backend/cuda/program.cuh"
 
-// The hidden layers that lead to a head, last first; false where one launch cannot do them.
+// The hidden layers that lead to a head, last first; false where mlp.cu cannot do them.
 static bool trace_net(const dc_program *p, dc_ref head, net *out) {
     auto alone = [](const dc_node *, int i) { return i == 0; };
     const dc_node *last = node(p, head);

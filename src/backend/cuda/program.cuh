@@ -1,4 +1,4 @@
-// A program as its files see it: program.cu orders and starts things, nets.cu has networks that are one launch,
+// A program as its files see it: program.cu orders and starts things, nets.cu has networks of equal layers,
 // groups.cu has narrow ops that go together.
 #ifndef DC_CUDA_PROGRAM_CUH
 #define DC_CUDA_PROGRAM_CUH
@@ -46,7 +46,7 @@ struct part_sums { // of a layer's backward: where sums over rows lie until they
     int count;
 };
 
-struct net {                          // a whole network in one launch (mlp.cu)
+struct net {                          // a whole network of equal layers (mlp.cu)
     std::vector<dc_ref> linear, norm; // hidden layers
     dc_ref head, x;
     bool back, weights; // backward is wanted; with dW
