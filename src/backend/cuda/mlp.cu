@@ -14,7 +14,7 @@ template <int GROUPS> struct shape {
 };
 
 template <int GROUPS> struct scratch { // beside the ring
-    float u[COLUMNS], v[COLUMNS], scale[COLUMNS], shift[COLUMNS], head[COLUMNS];
+    float u[COLUMNS], v[COLUMNS], scale[COLUMNS], shift[COLUMNS];
     float4 row[shape<GROUPS>::ROWS];
     float2 below[shape<GROUPS>::ROWS];
     uint64_t barriers[2 * shape<GROUPS>::STAGES];
