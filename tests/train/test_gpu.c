@@ -356,7 +356,6 @@ static void test_threads(void **state) {
         if (jobs[i].status != DC_OK) fail_msg("%s: %s", jobs[i].kind->sets, jobs[i].error);
 }
 
-// The same seed twice, and stopped and resumed again and again: the same bytes.
 // What an agent is asked is answered alike by both.
 static void test_answers(void **state) {
     (void)state;
@@ -380,6 +379,7 @@ static void test_answers(void **state) {
     dc_run_fini(&run);
 }
 
+// The same seed twice, and stopped and resumed again and again: the same bytes.
 static void test_bytes(void **state) {
     (void)state;
     if (!present) skip();
