@@ -655,8 +655,12 @@ typedef CUresult encode_fn(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void 
 dc_status dc_mlp_map(mlp *j) {
     void *found = NULL;
     cudaDriverEntryPointQueryResult result;
+#if CUDART_VERSION >= 12050
     CU(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault,
                                         &result));
+#else
+    CU(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &result));
+#endif
     cuuint64_t sizes[2] = {(cuuint64_t)j->x.ld, (cuuint64_t)j->x.rows},
                stride = (cuuint64_t)j->x.ld * 2;
     cuuint32_t box[2] = {SPAN, MLP_ROWS}, steps[2] = {1, 1};
