@@ -42,16 +42,21 @@ typedef struct stretch { // steps to record
 
 static dc_status draw_next(void *ctx) {
     const member *m = ctx;
-    return dc_twin_next(m->twin, 1);
+    return dc_twin_draw(m->twin, 1);
+}
+
+static dc_status gather_next(void *ctx) {
+    const member *m = ctx;
+    return dc_twin_gather(m->twin, 1);
 }
 
 // The rows of a step are drawn while the weights of the one before are updated.
 static dc_status enqueue_member(member *m, int steps) {
-    DC_TRY(dc_twin_next(m->twin, 0));
-    for (int i = 0; i < steps; i++) {
-        DC_TRY(dc_program_gradients(m->program));
-        DC_TRY(dc_program_update(m->program, i + 1 < steps ? draw_next : NULL, m));
-    }
+    dc_beside next = {draw_next, gather_next, m};
+    DC_TRY(dc_twin_draw(m->twin, 0));
+    DC_TRY(dc_twin_gather(m->twin, 0));
+    for (int i = 0; i < steps; i++)
+        DC_TRY(dc_program_step(m->program, i + 1 < steps ? &next : NULL));
     return DC_OK;
 }
 
@@ -325,7 +330,8 @@ dc_status dc_gpu_gradients(dc_gpu *gpu, int number, float *values) {
     member *m = &gpu->members[number];
     dc_agent *a = m->agent;
     if (gpu->feed) DC_TRY(dc_gpu_feed_need(gpu->feed, gpu->step, 1));
-    DC_TRY(dc_twin_next(m->twin, 0));
+    DC_TRY(dc_twin_draw(m->twin, 0));
+    DC_TRY(dc_twin_gather(m->twin, 0));
     DC_TRY(dc_program_gradients(m->program));
     DC_TRY(dc_cuda_get(gpu->cuda, a->params.slabs.grad, dc_program_slabs(m->program)->grad,
                        (size_t)a->params.slabs.size * sizeof(dc_real)));

@@ -12,6 +12,7 @@
 #include "train/run.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -316,7 +317,45 @@ static void remove_folder(const char *folder) {
     assert_int_equal(system(command), 0);
 }
 
-// The same seed twice, and stopped and resumed again and again: the same bytes.
+// Host threads, as a sweep has them, start programs of different sizes at once and do not disturb each other.
+typedef struct thread_job {
+    dc_run run;
+    const test_case *kind;
+    dc_status status;
+    char error[512];
+    pthread_t thread;
+} thread_job;
+
+static void *train_beside(void *ctx) {
+    thread_job *j = ctx;
+    j->status = dc_run_start(&j->run, j->kind->lock ? &lock : &maze, NULL);
+    if (j->status == DC_OK) j->status = dc_run_train(&j->run);
+    if (j->status != DC_OK) snprintf(j->error, sizeof j->error, "%s", dc_error());
+    dc_run_fini(&j->run);
+    return NULL;
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    if (!present) skip();
+    enum { COUNT = 8 };
+    static const test_case kinds[] = {{"dcrl", "hidden=512,512", true},
+                                      {"td-n", "hidden=32,32", true},
+                                      {"dcrl", "hidden=1024,1024", false},
+                                      {"dcrl", "hidden=256,256 precision=fp32", false}};
+    static thread_job jobs[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        jobs[i].kind = &kinds[i % 4];
+        configure(&jobs[i].run, jobs[i].kind, "bf16", "steps=30");
+    }
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(pthread_create(&jobs[i].thread, NULL, train_beside, &jobs[i]), 0);
+    for (int i = 0; i < COUNT; i++)
+        pthread_join(jobs[i].thread, NULL);
+    for (int i = 0; i < COUNT; i++)
+        if (jobs[i].status != DC_OK) fail_msg("%s: %s", jobs[i].kind->sets, jobs[i].error);
+}
+
 // What an agent is asked is answered alike by both.
 static void test_answers(void **state) {
     (void)state;
@@ -340,6 +379,7 @@ static void test_answers(void **state) {
     dc_run_fini(&run);
 }
 
+// The same seed twice, and stopped and resumed again and again: the same bytes.
 static void test_bytes(void **state) {
     (void)state;
     if (!present) skip();
@@ -592,11 +632,11 @@ static void test_nan(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),        cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_answers),     cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_population),  cmocka_unit_test(test_feed),
-        cmocka_unit_test(test_feed_choice), cmocka_unit_test(test_nan_rows),
-        cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_rows),     cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_answers),  cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_bytes),    cmocka_unit_test(test_population),
+        cmocka_unit_test(test_feed),     cmocka_unit_test(test_feed_choice),
+        cmocka_unit_test(test_nan_rows), cmocka_unit_test(test_nan),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -101,10 +101,16 @@ dc_status dc_program_value(dc_program *program, dc_ref node, float *out);
 // After the live and target slabs were written from outside: refresh what is derived from them.
 dc_status dc_program_refresh(dc_program *program);
 typedef dc_status dc_enqueue_fn(void *ctx);
-// Enqueue forward and, if the graph has a loss, backward; then guard, EMA, Adam and metrics, and side by
-// side with the update what `beside` enqueues (Nullable).
+// Enqueue forward and, if the graph has a loss, backward.
 dc_status dc_program_gradients(dc_program *program);
-dc_status dc_program_update(dc_program *program, dc_enqueue_fn *beside, void *ctx);
+// And guard, EMA, Adam and metrics. Weights before policy_first may be updated before the policy's gradient is there.
+// Side by side with the update, if `beside` is not NULL: what `first` enqueues, which must not touch the inputs; then
+// `then`.
+typedef struct dc_beside {
+    dc_enqueue_fn *first, *then;
+    void *ctx;
+} dc_beside;
+dc_status dc_program_step(dc_program *program, const dc_beside *beside);
 
 // Streams of their own for parts of a recording that do not wait for each other: made before it; within it,
 // branch 0 first, then others, which start where it started; joined, all are done.

@@ -25,8 +25,11 @@ static dc_status new_branch(dc_cuda *cuda) {
     branch *b = new branch();
     cuda->branches.push_back(b);
     CU(cudaEventCreateWithFlags(&b->done, cudaEventDisableTiming));
-    for (int i = 0; i < LANES; i++)
-        CU(cudaStreamCreateWithFlags(&b->lanes[i], cudaStreamNonBlocking));
+    int least, greatest; // an early update goes where there is room
+    CU(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    for (int i = 0; i < ALL_LANES; i++)
+        CU(cudaStreamCreateWithPriority(&b->lanes[i], cudaStreamNonBlocking,
+                                        i < LANES ? greatest : least));
     if (!cuda->stream) cuda->stream = b->lanes[0];
     for (int i = 0; i < LANES; i++)
         DC_TRY(dc_cuda_take(cuda, cuda->workspace_bytes, "workspace", NULL, &b->workspaces[i]));
@@ -81,6 +84,7 @@ static dc_status open_device(dc_cuda *cuda) {
                        "%s is too old (compute capability %d.%d)", p.name, p.major, p.minor);
     cuda->clusters = p.major >= 9;
     cuda->hopper = p.major == 9 && p.minor == 0;
+    cuda->shared_most = (int)p.sharedMemPerBlockOptin;
     CU(cudaSetDevice(0));
     DC_TRY(dc_blas_open(cuda));
     cuda->workspace_bytes = (size_t)32 << 20;
@@ -109,7 +113,7 @@ extern "C" void dc_cuda_close(dc_cuda *cuda) {
     dc_blas_close(cuda);
     if (cuda->fork) cudaEventDestroy(cuda->fork);
     for (branch *b : cuda->branches) {
-        for (int i = 0; i < LANES; i++)
+        for (int i = 0; i < ALL_LANES; i++)
             if (b->lanes[i]) cudaStreamDestroy(b->lanes[i]);
         if (b->done) cudaEventDestroy(b->done);
         delete b;

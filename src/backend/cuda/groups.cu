@@ -285,7 +285,7 @@ dc_status dc_groups_upload(dc_program *p) {
                 if (n.sum >= 0 && f.out == n.y) f.partials = l->partials + n.sum * blocks;
     }
     if (p->finals.empty()) return DC_OK;
-    p->job.final_count = (int)p->finals.size();
+    p->job[1].final_count = (int)p->finals.size();
     return upload(p, p->finals.data(), p->finals.size() * sizeof(final_op),
-                  (void **)&p->job.finals);
+                  (void **)&p->job[1].finals);
 }

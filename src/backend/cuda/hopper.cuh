@@ -13,19 +13,6 @@ __device__ static inline uint32_t shared_address(const void *p) {
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-__device__ static inline void copy_16(uint32_t to, const void *from, bool there) {
-    int bytes = there ? 16 : 0; // the rest becomes zero
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes));
-}
-
-__device__ static inline void copies_end() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <int LEFT> __device__ static inline void copies_wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
-}
-
 __device__ static inline uint32_t pack(float a, float b) {
     __nv_bfloat162 v = __floats2bfloat162_rn(a, b);
     return *(uint32_t *)&v;
@@ -58,44 +45,48 @@ __device__ static inline void barrier_wait(uint32_t at, uint32_t parity) {
                  : "memory");
 }
 
+// Copies that a barrier has been told to expect.
 __device__ static inline void bulk_copy(uint32_t to, const void *from, int bytes,
                                         uint32_t barrier) {
-    barrier_expect(barrier, bytes);
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
                  "[%0], [%1], %2, [%3];" ::"r"(to),
                  "l"(from), "r"(bytes), "r"(barrier)
                  : "memory");
 }
 
-// The same place in the shared memory of another block of the cluster.
-__device__ static inline uint32_t of_block(uint32_t at, int rank) {
-    uint32_t there;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
-    return there;
-}
-
-__device__ static inline void send(uint32_t to, uint32_t from, int bytes, uint32_t barrier) {
-    asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];" ::"r"(to),
-                 "r"(from), "r"(bytes), "r"(barrier)
+// The box at (column, row) of a row-major tensor; what is outside becomes zero.
+__device__ static inline void box_copy(uint32_t to, const CUtensorMap *map, int column, int row,
+                                       uint32_t barrier) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+                 "l"(map), "r"(column), "r"(row), "r"(barrier)
                  : "memory");
 }
 
-__device__ static inline void send_two(uint32_t to, float2 v, uint32_t barrier) {
-    asm volatile(
-        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::
-            "r"(to),
-        "f"(v.x), "f"(v.y), "r"(barrier)
-        : "memory");
+// One thread writes what others left in shared memory; it stays there until the wait is over.
+__device__ static inline void bulk_store(void *to, uint32_t from, int bytes) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n"
+                 "cp.async.bulk.commit_group;" ::"l"(to),
+                 "r"(from), "r"(bytes)
+                 : "memory");
 }
 
-__device__ static inline void cluster_sync() {
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
-                     : "memory");
+__device__ static inline void bulk_stores_wait() {
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
-__device__ static inline void workers_sync() { // the threads that compute
-    asm volatile("bar.sync 1, 512;" ::: "memory");
+// A kernel may start before the one that it follows is done; what that one wrote is there after the wait. The other
+// side: from here on, who follows may start.
+__device__ static inline void upstream_wait() {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+__device__ static inline void downstream_start() {
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+__device__ static inline void some_sync(int barrier, int threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
 // What ordinary stores wrote is seen by the tensor cores.
@@ -127,13 +118,15 @@ __device__ static inline uint64_t factor(uint32_t at, int eight, int across) {
 
 // c (64, N) += a b for 16 of the inner dimension; add 0: c = a b. A number i of c is column
 // i / 4 * 8 + lane % 4 * 2 + i % 2 of row warp * 16 + i / 2 % 2 * 8 + lane / 4.
-__device__ static inline void multiply_64(float c[32], uint64_t a, uint64_t b, int add) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
+__device__ static inline void multiply_128(float c[64], uint64_t a, uint64_t b, int add) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
                  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-                 "%32, %33, p, 1, 1, 0, 0;\n}"
-                 : SIXTEEN(0), SIXTEEN(16)
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+                 "%64, %65, p, 1, 1, 0, 0;\n}"
+                 : SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48)
                  : "l"(a), "l"(b), "r"(add));
 }
 
@@ -147,35 +140,93 @@ __device__ static inline void multiply_32(float c[16], uint64_t a, uint64_t b, i
 }
 
 // Both factors transposed: their rows are the inner dimension.
-__device__ static inline void multiply_turned(float c[64], uint64_t a, uint64_t b) {
-    asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+__device__ static inline void multiply_turned(float c[64], uint64_t a, uint64_t b, int add) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
                  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
                  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
                  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-                 "%64, %65, 1, 1, 1, 1, 1;"
+                 "%64, %65, p, 1, 1, 1, 1;\n}"
                  : SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48)
-                 : "l"(a), "l"(b));
+                 : "l"(a), "l"(b), "r"(add));
 }
+
+// ---- a ring of stages: thread 0 asks for what products read, all use it and give it back ----
+template <int STAGES, int BYTES> struct ring {
+    char *p;
+    uint32_t at, full, empty;
+
+    // `barriers`: 16 * STAGES bytes of shared memory; `users`: warps.
+    __device__ ring(char *stages, void *barriers, int users) : p(stages) {
+        at = shared_address(stages);
+        full = shared_address(barriers);
+        empty = full + STAGES * 8;
+        if (threadIdx.x == 0) {
+            for (int i = 0; i < STAGES; i++) {
+                barrier_new(full + i * 8, 1);
+                barrier_new(empty + i * 8, users);
+            }
+            asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        }
+        __syncthreads();
+    }
+    __device__ uint32_t barrier(int i) const { return full + i % STAGES * 8; }
+    __device__ uint32_t address(int i) const { return at + i % STAGES * BYTES; }
+    __device__ char *memory(int i) const { return p + i % STAGES * BYTES; }
+    __device__ void claim(int i, int bytes) const { // before stage i is asked for
+        if (i >= STAGES) barrier_wait(empty + i % STAGES * 8, (i / STAGES - 1) & 1);
+        barrier_expect(barrier(i), bytes);
+    }
+    __device__ void await(int i) const { barrier_wait(barrier(i), (i / STAGES) & 1); }
+    __device__ void release(int i) const { barrier_arrive(empty + i % STAGES * 8); }
+
+    // For the first stages of `count`.
+    template <typename A> __device__ void start(int count, A ask) const {
+        for (int i = 0; i < STAGES && i < count && threadIdx.x == 0; i++)
+            ask(i);
+        __syncwarp();
+    }
+
+    // use(i) begins products with stages i below `steps`; meanwhile those before are given back, and the stages that
+    // take their place asked for, up to `count`.
+    template <typename A, typename U>
+    __device__ void run(int steps, int count, A ask, U use) const {
+        for (int i = 0; i < steps; i++) {
+            await(i);
+            products_begin();
+            use(i);
+            products_end();
+            products_wait<1>();
+            if (!i) continue;
+            if (threadIdx.x % 32 == 0) release(i - 1);
+            if (threadIdx.x == 0 && i - 1 + STAGES < count) ask(i - 1 + STAGES);
+            __syncwarp();
+        }
+        products_wait<0>();
+    }
+};
 
 #endif // HOPPER
 
-// A cluster has `x` blocks along x, or `z` along z.
-template <typename K>
-static dc_status launch(dc_cuda *cuda, const mlp *j, K kernel, dim3 grid, int threads, size_t bytes,
-                        int x, int z) {
-    CU(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+// `team` blocks along z form a cluster; early: it may start before the kernel that it follows is done.
+template <typename K, typename... A>
+static dc_status launch(dc_cuda *cuda, K kernel, dim3 grid, int threads, size_t bytes, int team,
+                        bool early, const A &...args) {
+    DC_TRY(want_shared(cuda, kernel));
     cudaLaunchConfig_t launch = {};
     launch.gridDim = grid;
     launch.blockDim = dim3((unsigned)threads);
     launch.dynamicSmemBytes = bytes;
     launch.stream = cuda->stream;
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim = {(unsigned)x, 1, (unsigned)z};
-    launch.attrs = &attribute;
-    launch.numAttrs = 1;
-    return dc_cuda_check(cudaLaunchKernelEx(&launch, kernel, *j), "cluster(");
+    cudaLaunchAttribute attributes[2] = {};
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim = {1, 1, (unsigned)team};
+    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[1].val.programmaticStreamSerializationAllowed = 1;
+    launch.attrs = attributes;
+    launch.numAttrs = early ? 2 : 1;
+    return dc_cuda_check(cudaLaunchKernelEx(&launch, kernel, args...), "network(");
 }
 
 #endif

@@ -7,17 +7,21 @@ extern "C" {
 }
 
 #include <cublasLt.h>
+#include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <vector>
 
 typedef __nv_bfloat16 bf16;
 
-enum { LANES = 4 }; // streams that independent parts of a step take
+enum {
+    LANES = 4,
+    ALL_LANES
+}; // streams that independent parts of a step take; and one for an early update
 
 struct
     branch { // streams of a part of a step that goes its own way, and workspaces of matrix products
-    cudaStream_t lanes[LANES];
+    cudaStream_t lanes[ALL_LANES];
     void *workspaces[LANES];
     cudaEvent_t done;
 };
@@ -32,13 +36,27 @@ struct dc_cuda {
     size_t workspace_bytes;
     std::vector<void *> memory, host_memory; // taken: of the device, page-locked
     char name[256];
-    bool clusters; // blocks can form teams
-    bool hopper;   // compute capability 9.0, which mlp.cu is for
+    bool clusters;   // blocks can form teams
+    bool hopper;     // compute capability 9.0, which mlp.cu is for
+    int shared_most; // bytes of shared memory that a block can have
 };
 
 // A CUDA call's result as a status that names the call.
 dc_status dc_cuda_check(cudaError_t error, const char *call);
 #define CU(call) DC_TRY(dc_cuda_check((call), #call))
+
+// Let a kernel have all the shared memory that there is. A multiprocessor must be idle to give more of its memory to
+// shared memory: so that large blocks can follow small ones without waiting for that, all kernels of a step want as much
+// as there is. It is always the same, so that host threads do not disturb each other.
+template <typename K> static inline dc_status want_shared(const dc_cuda *cuda, K kernel) {
+    cudaFuncAttributes has;
+    CU(cudaFuncGetAttributes(&has, kernel));
+    CU(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                            cuda->shared_most - (int)has.sharedSizeBytes));
+    CU(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                            cudaSharedmemCarveoutMaxShared));
+    return DC_OK;
+}
 
 // (e, rows, cols) in device memory, rows ld numbers apart, members `step` numbers apart (0: shared).
 struct tensor {
@@ -107,7 +125,7 @@ void dc_blas_close(dc_cuda *cuda);
 dc_status dc_gemm_cuda(dc_cuda *cuda, dc_precision precision, tensor a, bool a_t, tensor b,
                        bool b_t, tensor c, bool add);
 // Layers of few outputs: y = x W + bias, with the weights in float.
-enum { HEAD_MAX = 32 };
+enum { HEAD_MAX = 32, HEAD_ROWS = 32 }; // HEAD_ROWS: rows that one block adds up for dW
 dc_status dc_head_fwd(dc_cuda *cuda, tensor x, tensor w, tensor bias, tensor y);
 dc_status dc_head_dx(dc_cuda *cuda, tensor dy, tensor w, tensor dx, bool add);
 // Sums for dW (in, out) and db (out) go to parts (e, count, in * out + out).
@@ -138,40 +156,63 @@ dc_status dc_layernorm_bwd(dc_cuda *cuda, const layernorm *n, tensor dy, tensor 
 // which has one column of panels), in the order of out, then in. A panel is a row of 64 bf16 for each output,
 // and in row r the 16 bytes number i lie at place i ^ (r & 7). wt is the same of the transposed matrix.
 enum { PANEL_IN = 64, PANEL_OUT = 256, THIN = 32 };
+
+// Rows of bf16 between layers lie as the tensor cores read them too: pieces of 64 rows and 64 columns, in the order of
+// rows, then columns; in a piece as in a panel.
+//
+// LayerNorm is moved behind the next product: with h what GELU gave, the next layer's z = W^T (scale (h - mean) / std
+// + shift) + b = (W^T (scale h) - mean u) / std + v, where u = W^T scale and v = W^T shift + b. So a block can have any
+// columns of a layer: sums over a row go to memory, and who reads the row next adds them up. Backward likewise: the two
+// means of a row that LayerNorm's gradient needs are those of dz u and of dz (z - v) of the layer above.
 struct mlp_layer {
     const bf16 *w, *wt;             // (e) panels; wt of the first layer is not there
     int in, in_pad;                 // in_pad: multiple of 64
     const float *b, *scale, *shift; // (e, width) of the linear layer, of LayerNorm
-    bf16 *z;       // (e, tiles) what GELU got, in the order of the products' registers
-    float2 *stats; // (e, rows) mean, 1/std
-    bf16 *h, *dz;  // (e, hi - lo, width) output, and gradient before GELU; NULL unless dW is wanted
-    float *parts;  // (e, parts, 3, width) sums over rows: d scale, d shift, d b
-    float *dw;     // (e, in, width)
+    float *fold;                    // (e, 2, width): u and v; not there for the first layer
+    bf16 *h;                        // (e) pieces: scale h
+    float2 *stats;                  // (e, rows, across): sums of h and h^2 over 128 columns
+    bf16 *z; // (e) what GELU got, in the order of the products' registers; if backward is wanted
+    bf16 *d; // (e) pieces: gradient of z, divided by the spread of the row that the layer read
+    float2 *sums; // (e, rows, across): sums of dz u and dz (z - v)
+    float *parts; // (e, parts, MLP_SUMS, width) sums over rows; if dW is wanted
+    float *dw;    // (e, in, width)
 };
 
-enum { MLP_ROWS = 64, MLP_LAYERS = 8 }; // rows that a block takes
+// Sums over rows: gradients of scale, shift, bias; d times the mean of the row that the layer read; of the head's
+// weights, where it has one output.
+enum { D_SCALE, D_SHIFT, D_B, D_MEAN, D_HEAD, MLP_SUMS };
+enum { MLP_ROWS = 64, MLP_LAYERS = 8, MLP_WIDEST = 1024 };
+enum { MLP_MOST = 256 }; // rows that a block takes
 struct mlp {
     int e, layers, width, in, out;
     tensor x; // bf16, (1, rows, in), rows padded to 64 numbers
     mlp_layer layer[MLP_LAYERS];
     const float *head_w, *head_b; // (e, width, out), (e, out)
     const bf16 *head_panel;       // (e) thin
+    float *head_fold;             // (e, 2, THIN)
     float *y;                     // (e, rows, out)
     const int *used;              // Nullable: rows that are wanted this time
     // Backward, of rows [lo, hi).
     int lo, hi;
-    const float *dy;   // (e, hi - lo, out)
-    float *head_parts; // Nullable: (e, parts, width + 1) sums for the head's dW and db, if out is 1
-    float *dx;         // Nullable: (e, hi - lo, dx_count), gradient of columns from dx_first on
+    const float *dy;      // (e, hi - lo, out)
+    float *head_bias;     // Nullable: (e, parts): sums for the head's db, if it has one output
+    float *dx;            // Nullable: (e, hi - lo, dx_count), gradient of columns from dx_first on
     const bf16 *dx_panel; // those rows of the first matrix, transposed, as a thin one
     int dx_first, dx_count;
-    int tiles; // of MLP_ROWS rows
+    double *norms;     // (dc_mlp_weight_blocks) of dW, squared
+    int rows;          // that memory is there for, a multiple of MLP_MOST
+    int parts;         // of the sums over rows
+    CUtensorMap x_map; // of x: boxes of 64 rows and 64 columns
 };
 bool dc_mlp_fits(const dc_cuda *cuda, int width, int in);
 int dc_mlp_parts(const mlp *j); // of the sums over rows
 dc_status dc_mlp_forward(dc_cuda *cuda, const mlp *j);
 dc_status dc_mlp_backward(dc_cuda *cuda, const mlp *j);
 dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j);
+int dc_mlp_weight_blocks(const mlp *j);
+// Sums for a head's dW and db, where it has several outputs: parts (e, count, width * out + out).
+dc_status dc_mlp_head_weights(dc_cuda *cuda, const mlp *j, float *parts);
+dc_status dc_mlp_map(mlp *j); // x_map of x
 
 // ---- narrow ops (narrow.cu): many small ones in one launch ----
 struct narrow {
@@ -234,27 +275,47 @@ struct panels { // of a matrix, see mlp_layer
 };
 struct piece { // that a block of the update takes
     int64_t offset;
-    int matrix, e, row; // 16 rows of a member of a matrix; matrix -1: flat, `count` numbers
+    int matrix, e, row; // STRIP rows of a member of a matrix; matrix -1: flat, `count` numbers
     int count;
 };
-enum { PIECE = 4096 };
+enum { PIECE = 4096, STRIP = 8 };
 struct shadow { // bf16 copies of a matrix, rows padded
     int64_t offset;
     int e, rows, cols, ld;
     bf16 *live, *ema; // either may be NULL
 };
+struct rates {
+    float tau, rest_tau, rate, beta1, beta2, rest1, rest2, eps, inv_c2;
+};
+struct update_plan { // which numbers are updated this step, and how
+    bool go;         // the step counts: nothing is NaN
+    int64_t from, to;
+    rates r;
+    double norm2;     // of the gradient
+    unsigned arrived; // blocks, on the way to norm2
+};
+// The update of all weights, or of a part of them: those that the policy's gradient does not touch are updated while it
+// is still on its way.
 struct update_job {
     float *live, *ema, *grad, *m, *v;
     int64_t size, ema_size;
     double lr, beta1, beta2, eps, tau;
     int64_t policy_first, policy_after; // see dc_program_spec
     dc_cuda_state *state;
-    double *norms;               // (NORM_BLOCKS)
+    double *
+        norms; // (norm_count) shares of the norm; the last sum_count + 1 are those of the column sums
+    int norm_count;
+    update_plan *plan;
+    const update_plan
+        *before; // Nullable: of the part before this one, without which it does not go
+    bool last;   // part of the step: the loss is known, and metrics are
     const float *const *metrics; // (metric_count) scalars; the first is the loss
     int metric_count;
     const float *loss;
-    const column_sum *sums; // (sum_count)
-    int sum_count, sum_longest;
+    const column_sum *sums;
+    const int2 *sum_blocks; // (sum_count) that a block takes: which sum, which numbers of it
+    int sum_count;
+    bool whole_norm;        // the norm is taken of all gradients, not of parts that blocks left
     const final_op *finals; // (final_count)
     int final_count;
     const shadow *shadows; // (shadow_count)
@@ -264,9 +325,10 @@ struct update_job {
     const panels *matrices;
     int widest; // of their columns
 };
-enum { NORM_BLOCKS = 256 };
+enum { NORM_BLOCKS = 256, SUM_BLOCK = 128 };
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *job);
-dc_status dc_update_run(dc_cuda *cuda, const update_job *job); // all but the counter
+dc_status dc_update_run(dc_cuda *cuda,
+                        const update_job *job); // after the sums; all but the counter
 dc_status dc_tick_run(dc_cuda *cuda, const update_job *job);
 dc_status dc_shadows_run(dc_cuda *cuda, const update_job *job);
 

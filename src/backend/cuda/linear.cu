@@ -220,8 +220,6 @@ dc_status dc_bias_fwd(dc_cuda *cuda, tensor y, tensor bias) {
     return dc_cuda_check(cudaGetLastError(), "bias(");
 }
 
-enum { HEAD_ROWS = 32 }; // rows that one block adds up
-
 int dc_head_parts(int rows) {
     return div_up(rows, HEAD_ROWS);
 }

@@ -1,187 +1,54 @@
-// Whole networks in one launch each, for bf16 and layers of one width (256, 512 or 1024) on Hopper: a
-// cluster of blocks takes 64 rows through all layers. Each block has 256 columns of every layer, streams its
-// panels of the matrices (internal.cuh) into a ring, keeps all columns of the rows in its shared
-// memory, and sends what it computed to the others. Backward goes the same way with the transposed
-// matrices, and leaves what dW needs; a second kernel forms all dW of a network.
-#include "backend/cuda/hopper.cuh"
+// Networks of equal layers (256, 512 or 1024 wide) in bf16 on Hopper, a launch a layer: a block makes a tile of 128
+// columns, and what LayerNorm needs of whole rows is put off until the next layer (internal.cuh says how). Groups of
+// four warps have 64 rows of the tile each.
+#include "backend/cuda/mlp.cuh"
 
-enum {
-    ROWS = MLP_ROWS,
-    GROUPS = 4,                     // of four warps in a block
-    PART = PANEL_OUT / GROUPS,      // columns of a group
-    COLUMNS = PANEL_OUT,            // of a block
-    PANEL = COLUMNS * PANEL_IN * 2, // bytes
-    PIECE_OF_ROWS = ROWS * PANEL_IN * 2,
-    SLICE = COLUMNS / PANEL_IN * PIECE_OF_ROWS, // what a block computes of a layer, bytes
-    THREADS = GROUPS * 128,
-};
-
-template <int CTAS> struct block { // a block's place, and a thread's in it
+template <int GROUPS> struct shape {
     enum {
-        WIDTH = CTAS * COLUMNS,
-        STAGES = CTAS == 4 ? 2 : 4,
-        ROWS_BYTES = WIDTH / PANEL_IN * PIECE_OF_ROWS
+        ROWS = GROUPS * MLP_ROWS,
+        THREADS = GROUPS * 128,
+        STAGE = GROUPS * PIECE_BYTES + HALF_BYTES,
+        STAGES = GROUPS == 2 ? 3 : 4,
+        BLOCKS = GROUPS == 2 ? 2 : 1, // that a multiprocessor holds
     };
-    int rank, group, warp, lane, row, pair; // warp: in the group; row: the lane's first
-    int column;                             // the lane's first, of the layer
-    int e, tile, row0;
-    char *ring, *rows; // panels; (64) bf16 rows as a factor of products: pieces of 64 columns
-    float2 *exchange;  // (CTAS, GROUPS, 64)
-    float (*sums)[4][COLUMNS]; // (4 warps)
-    // Barriers: a panel is there, is done with; all groups told their numbers; the others' slices are there.
-    uint32_t full, empty, told, sent;
-    // Thread 0 asks for panels: of layers from `layer` to `end`, then of a thin matrix.
-    const char *from;
-    int layer, step, end, left, bytes, asked;
-    const bf16 *thin;
-    int taken, waited; // panels; slices
 };
 
-template <int CTAS> static size_t shared_bytes() {
-    typedef block<CTAS> B;
-    return B::STAGES * PANEL + B::ROWS_BYTES + CTAS * GROUPS * ROWS * sizeof(float2) +
-           sizeof(float) * 4 * 4 * COLUMNS + (2 * B::STAGES + 2) * 8;
+template <int GROUPS> struct scratch { // beside the ring
+    float u[COLUMNS], v[COLUMNS], scale[COLUMNS], shift[COLUMNS];
+    float4 row[shape<GROUPS>::ROWS];
+    float2 below[shape<GROUPS>::ROWS];
+    uint64_t barriers[2 * shape<GROUPS>::STAGES];
+};
+
+template <int GROUPS> static size_t shared_bytes() {
+    return shape<GROUPS>::STAGES * shape<GROUPS>::STAGE + sizeof(scratch<GROUPS>);
 }
+
+enum { FOLD = 64 }; // columns that a block adds up for u and v
+enum { THIN_STAGES = 8, THIN_STAGE = PIECE_BYTES + THIN * SPAN * 2, THIN_THREADS = 128 };
 
 #ifdef HOPPER
 
-// ---- a block's way through the matrices ----
+template <int GROUPS> using tiles = ring<shape<GROUPS>::STAGES, shape<GROUPS>::STAGE>;
 
-template <int CTAS> __device__ static block<CTAS> enter(int first_tile) {
-    extern __shared__ __align__(1024) char shared[];
-    block<CTAS> b;
-    b.rank = blockIdx.x % CTAS;
-    b.group = threadIdx.x / 128;
-    b.warp = threadIdx.x / 32 % 4;
-    b.lane = threadIdx.x & 31;
-    b.row = b.warp * 16 + b.lane / 4;
-    b.pair = b.lane % 4 * 2;
-    b.column = b.rank * COLUMNS + b.group * PART + b.pair;
-    b.e = blockIdx.y;
-    b.tile = first_tile + blockIdx.x / CTAS;
-    b.row0 = b.tile * ROWS;
-    b.ring = shared;
-    b.rows = b.ring + b.STAGES * PANEL;
-    b.exchange = (float2 *)(b.rows + b.ROWS_BYTES);
-    b.sums = (float(*)[4][COLUMNS])(b.exchange + CTAS * GROUPS * ROWS);
-    b.full = shared_address(b.sums + 4);
-    b.empty = b.full + b.STAGES * 8;
-    b.told = b.empty + b.STAGES * 8;
-    b.sent = b.told + 8;
-    b.taken = b.waited = 0;
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < b.STAGES; i++) {
-            barrier_new(b.full + i * 8, 1);
-            barrier_new(b.empty + i * 8, THREADS / 32);
-        }
-        barrier_new(b.told, 1);
-        barrier_new(b.sent, 1);
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+template <int GROUPS> struct tile { // a block's, and a thread's place in it
+    int e, row0, column0, across;
+    int group, lane, row, pair; // row: the lane's first in the group's 64
+    scratch<GROUPS> *s;
+    __device__ tile(const mlp &j, char *beside, int first_row) {
+        e = blockIdx.y;
+        across = j.width / COLUMNS;
+        row0 = first_row + (int)blockIdx.x / across * shape<GROUPS>::ROWS;
+        column0 = (int)blockIdx.x % across * COLUMNS;
+        group = threadIdx.x / 128;
+        lane = threadIdx.x & 31;
+        row = threadIdx.x / 32 % 4 * 16 + lane / 4;
+        pair = lane % 4 * 2;
+        s = (scratch<GROUPS> *)beside;
     }
-    __syncthreads();
-    return b;
-}
-
-// The next panel, if there is one, into the stage that was released longest ago.
-template <int CTAS> __device__ static void ask(const mlp &j, block<CTAS> &b) {
-    enum { THIN_BYTES = block<CTAS>::WIDTH * THIN * 2 };
-    if (b.left == 0) {
-        if (b.layer != b.end) {
-            const mlp_layer &l = j.layer[b.layer];
-            b.left = (b.step > 0 ? l.in_pad : b.WIDTH) / PANEL_IN;
-            b.from = (const char *)(b.step > 0 ? l.w : l.wt) +
-                     ((int64_t)b.e * CTAS + b.rank) * b.left * PANEL;
-            b.bytes = PANEL;
-            b.layer += b.step;
-        } else if (b.thin) {
-            b.bytes = THIN_BYTES < PANEL ? THIN_BYTES : PANEL;
-            b.left = THIN_BYTES / b.bytes;
-            b.from = (const char *)b.thin + (int64_t)b.e * THIN_BYTES;
-            b.thin = NULL;
-        } else
-            return;
-    }
-    int stage = b.asked % b.STAGES;
-    if (b.asked >= b.STAGES) barrier_wait(b.empty + stage * 8, (b.asked / b.STAGES - 1) & 1);
-    bulk_copy(shared_address(b.ring) + stage * PANEL, b.from, b.bytes, b.full + stage * 8);
-    b.from += PANEL;
-    b.left--;
-    b.asked++;
-}
-
-template <int CTAS>
-__device__ static void start_asking(const mlp &j, block<CTAS> &b, int first, int end,
-                                    const bf16 *thin) {
-    b.layer = first;
-    b.end = end;
-    b.step = first < end ? 1 : -1;
-    b.left = b.asked = 0;
-    b.thin = b.rank ? NULL : thin;
-    for (int i = 0; i < b.STAGES && threadIdx.x == 0; i++)
-        ask(j, b);
-}
-
-template <int CTAS> __device__ static inline uint32_t await_panel(block<CTAS> &b) {
-    int stage = b.taken % b.STAGES;
-    barrier_wait(b.full + stage * 8, (b.taken / b.STAGES) & 1);
-    b.taken++;
-    return shared_address(b.ring) + stage * PANEL;
-}
-
-// A panel has been read by the warp; thread 0 asks for what takes its place.
-template <int CTAS> __device__ static inline void release(const mlp &j, block<CTAS> &b, int panel) {
-    if (b.lane == 0) barrier_arrive(b.empty + panel % b.STAGES * 8);
-    if (threadIdx.x == 0) ask(j, b);
-    __syncwarp();
-}
-
-// acc = the rows times the group's columns of the next matrix; `meanwhile` runs beside it.
-template <int CTAS, typename F>
-__device__ static void product(const mlp &j, block<CTAS> &b, float acc[32], int panels,
-                               F meanwhile) {
-    uint32_t rows = shared_address(b.rows);
-    for (int p = 0; p < panels; p++) {
-        uint32_t panel = await_panel(b) + b.group * (PANEL / GROUPS);
-        products_begin();
-#pragma unroll
-        for (int k = 0; k < PANEL_IN / 16; k++)
-            multiply_64(acc, factor(rows + p * PIECE_OF_ROWS + k * 32, 1024, 16),
-                        factor(panel + k * 32, 1024, 16), p || k);
-        products_end();
-        if (!p) {
-            meanwhile();
-            continue;
-        }
-        products_wait<1>(); // the panel before this one has been read
-        release(j, b, b.taken - 2);
-    }
-    products_wait<0>();
-    release(j, b, b.taken - 1);
-}
-
-// The same with a matrix of at most 32 columns, for the first group of the first block.
-template <int CTAS> __device__ static void thin_product(block<CTAS> &b, float acc[16]) {
-    enum {
-        PIECES = PANEL / (THIN * PANEL_IN * 2)
-    }; // pieces of 64 inputs in what is asked for at once
-    uint32_t rows = shared_address(b.rows), panel = 0;
-    for (int k = 0; k < b.WIDTH / 16; k++) {
-        if (k % (4 * PIECES) == 0) panel = await_panel(b);
-        products_begin();
-        multiply_32(acc, factor(rows + k / 4 * PIECE_OF_ROWS + k % 4 * 32, 1024, 16),
-                    factor(panel + k / 4 % PIECES * (THIN * PANEL_IN * 2) + k % 4 * 32, 1024, 16),
-                    k);
-    }
-    products_end();
-    products_wait<0>();
-}
-
-// ---- what both directions share ----
-
-// Where a column pair of a row lies; 16 bytes stay together.
-__device__ static inline int place(int row, int column) {
-    return column / 64 * PIECE_OF_ROWS + row * 128 + ((column % 64 * 2) ^ ((row & 7) << 4));
-}
+    __device__ void group_sync() const { some_sync(1 + group, 128); }
+    __device__ int first() const { return row0 + group * MLP_ROWS; } // row of the group
+};
 
 __device__ static inline float sum_of_four(float v) {
     v += __shfl_xor_sync(~0u, v, 1);
@@ -195,222 +62,282 @@ __device__ static inline float gate(float x) {
     return 0.5f + 0.5f * t;
 }
 
-// Two numbers of each of the lane's rows, of the group's columns, for all blocks: those who wait see them, and that the
-// group is done with the rows.
-template <int CTAS> __device__ static void tell(const block<CTAS> &b, const float2 v[2]) {
-    if (threadIdx.x == 0) barrier_expect(b.told, CTAS * GROUPS * ROWS * (int)sizeof(float2));
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        uint32_t at =
-            shared_address(&b.exchange[(b.rank * GROUPS + b.group) * ROWS + b.row + 8 * h]);
-        if (b.pair / 2 < CTAS) // four lanes have the same row
-            send_two(of_block(at, b.pair / 2), v[h], of_block(b.told, b.pair / 2));
+// The tile's half of a panel: 64 inputs from step * 64 on.
+__device__ static inline const char *half_panel(const mlp &j, const bf16 *w, int e, int steps,
+                                                int column0, int step) {
+    int64_t panel = (int64_t)(e * (j.width / PANEL_OUT) + column0 / PANEL_OUT) * steps + step;
+    return (const char *)w + panel * (PANEL_OUT * SPAN * 2) + column0 % PANEL_OUT * SPAN * 2;
+}
+
+// Ask for step i of what a product reads: panels, and rows (of x where `rows` is NULL).
+template <int GROUPS> struct factors {
+    bf16 *rows;
+    const bf16 *panels;
+    int steps;
+    template <typename R>
+    __device__ void ask_panel(const mlp &j, const tile<GROUPS> &t, const R &r, int i) const {
+        r.claim(i, shape<GROUPS>::STAGE);
+        bulk_copy(r.address(i) + GROUPS * PIECE_BYTES,
+                  half_panel(j, panels, t.e, steps, t.column0, i), HALF_BYTES, r.barrier(i));
     }
-}
-
-template <int CTAS> __device__ static void await_numbers(const block<CTAS> &b) {
-    barrier_wait(b.told, b.waited & 1);
-}
-
-// The block's columns are written: send them to the others, and wait for theirs.
-template <int CTAS> __device__ static void share_slice(block<CTAS> &b) {
-    rows_written();
-    workers_sync();
-    if (threadIdx.x == 0) {
-        barrier_expect(b.sent, (CTAS - 1) * SLICE);
-        uint32_t mine = shared_address(b.rows) + b.rank * SLICE;
-        for (int k = 1; k < CTAS; k++) {
-            int r = (b.rank + k) % CTAS;
-            send(of_block(mine, r), mine, SLICE, of_block(b.sent, r));
+    template <typename R>
+    __device__ void ask_rows(const mlp &j, const tile<GROUPS> &t, const R &r, int i) const {
+#pragma unroll
+        for (int g = 0; g < GROUPS; g++) {
+            int row = t.row0 + g * MLP_ROWS;
+            uint32_t to = r.address(i) + g * PIECE_BYTES;
+            if (rows)
+                bulk_copy(to, piece_at(j, rows, t.e, row, i * SPAN), PIECE_BYTES, r.barrier(i));
+            else
+                box_copy(to, &j.x_map, i * SPAN, row, r.barrier(i));
         }
     }
-}
+};
 
-template <int CTAS> __device__ static void await_slices(block<CTAS> &b) {
-    barrier_wait(b.sent, b.waited++ & 1);
-}
-
-// The block's columns of rows [first, end) of the network go to memory, 16 bytes a thread.
-template <int CTAS>
-__device__ static void store_slice(const block<CTAS> &b, bf16 *to, int first, int end) {
+template <int GROUPS, typename R>
+__device__ static inline void multiply(const tile<GROUPS> &t, const R &r, float acc[64], int i) {
+    uint32_t rows = r.address(i) + t.group * PIECE_BYTES,
+             panel = r.address(i) + GROUPS * PIECE_BYTES;
 #pragma unroll
-    for (int k = 0; k < ROWS * COLUMNS / 8 / THREADS; k++) {
-        int i = k * THREADS + threadIdx.x, row = i / (COLUMNS / 8),
-            c = b.rank * COLUMNS + i % (COLUMNS / 8) * 8, at = b.row0 + row;
-        if (at >= first && at < end)
-            *(uint4 *)(to + (int64_t)(at - first) * b.WIDTH + c) =
-                *(const uint4 *)(b.rows + place(row, c));
-    }
+    for (int k = 0; k < SPAN / 16; k++)
+        multiply_128(acc, factor(rows + k * 32, 1024, 16), factor(panel + k * 32, 1024, 16),
+                     i || k);
 }
 
-// What GELU got is kept in the order of the products' registers.
-template <int CTAS>
-__device__ static inline uint4 *kept(const mlp &j, const mlp_layer &l, const block<CTAS> &b) {
-    int64_t tile = (int64_t)b.e * j.tiles + b.tile;
-    return (uint4 *)l.z + (((tile * CTAS + b.rank) * GROUPS + b.group) * 4) * 128 +
-           threadIdx.x % 128;
+// What GELU got, of the group's 64 rows.
+template <int GROUPS>
+__device__ static inline char *kept(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
+                                    int row) {
+    int64_t block = ((int64_t)t.e * j.rows + row) / MLP_ROWS * t.across + t.column0 / COLUMNS;
+    return (char *)l.z + block * BLOCK_BYTES;
 }
 
-template <int CTAS>
-__device__ static void store_kept(const mlp &j, const mlp_layer &l, const block<CTAS> &b,
-                                  const uint32_t z[16]) {
-    uint4 *to = kept(j, l, b);
-#pragma unroll
-    for (int q = 0; q < 4; q++)
-        to[q * 128] = make_uint4(z[4 * q], z[4 * q + 1], z[4 * q + 2], z[4 * q + 3]);
-}
-
-template <int CTAS>
-__device__ static void load_kept(const mlp &j, const mlp_layer &l, const block<CTAS> &b,
-                                 uint32_t z[16]) {
-    const uint4 *from = kept(j, l, b);
-#pragma unroll
-    for (int q = 0; q < 4; q++) {
-        uint4 v = from[q * 128];
-        z[4 * q] = v.x, z[4 * q + 1] = v.y, z[4 * q + 2] = v.z, z[4 * q + 3] = v.w;
-    }
+// The group's block goes to memory as pieces, from where its threads left it.
+template <int GROUPS>
+__device__ static void store_block(const mlp &j, const tile<GROUPS> &t, bf16 *to, char *from) {
+    rows_written();
+    t.group_sync();
+    if (threadIdx.x % 128) return;
+    bulk_store(piece_at(j, to, t.e, t.first(), t.column0), shared_address(from), BLOCK_BYTES);
+    bulk_stores_wait();
 }
 
 // ---- forward ----
 
-template <int CTAS> __device__ static void load_input(const mlp &j, const block<CTAS> &b) {
-    int pieces = j.layer[0].in_pad / 8;
-    const bf16 *x = (const bf16 *)j.x.p;
-    for (int i = threadIdx.x; i < ROWS * pieces; i += THREADS) {
-        int row = i / pieces, c = i % pieces;
-        uint4 v = {0, 0, 0, 0};
-        if (b.row0 + row < j.x.rows)
-            v = *(const uint4 *)(x + (int64_t)(b.row0 + row) * j.x.ld + c * 8);
-        *(uint4 *)(b.rows + place(row, c * 8)) = v;
+// u and v of a layer's columns (the head's: all of them), from its panels.
+template <int OUT>
+__device__ static void fold(const mlp &j, const bf16 *panels, const float *bias, int outputs,
+                            const mlp_layer &below, float *u, float *v, int e) {
+    enum { SHARE = 256 / OUT }; // threads a column
+    int n = threadIdx.x / SHARE;
+    const float *scale = below.scale + e * j.width, *shift = below.shift + e * j.width;
+    float2 sum = {0, 0};
+#pragma unroll 4
+    for (int k = 0; k < j.width / SPAN; k++)
+#pragma unroll
+        for (int c = threadIdx.x % SHARE; c < 8; c += SHARE) {
+            uint4 raw =
+                *(const uint4 *)(panels + (int64_t)k * (OUT == THIN ? THIN : PANEL_OUT) * SPAN +
+                                 n * SPAN + (c ^ (n & 7)) * 8);
+            const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                float2 w = unpack(words[i]);
+                float2 a = *(const float2 *)(scale + k * SPAN + c * 8 + 2 * i),
+                       b = *(const float2 *)(shift + k * SPAN + c * 8 + 2 * i);
+                sum.x += w.x * a.x + w.y * a.y;
+                sum.y += w.x * b.x + w.y * b.y;
+            }
+        }
+#pragma unroll
+    for (int d = SHARE / 2; d; d /= 2) {
+        sum.x += __shfl_xor_sync(~0u, sum.x, d);
+        sum.y += __shfl_xor_sync(~0u, sum.y, d);
     }
-    rows_written();
-    workers_sync();
+    if (threadIdx.x % SHARE || n >= outputs) return;
+    u[n] = sum.x;
+    v[n] = sum.y + bias[n];
 }
 
-// Bias, then GELU; mean and spread of the group's columns of each row go to all blocks. z is what GELU got, rounded as
-// backward will read it.
-template <int CTAS>
-__device__ static void activate(const mlp_layer &l, const block<CTAS> &b, float acc[32],
-                                uint32_t z[16]) {
-    const float *bias = l.b + b.e * b.WIDTH + b.column;
-    float sum[2] = {0, 0};
+// Blocks beside those of the first layer: FOLD columns of a layer each, then the head.
+__device__ static void fold_some(const mlp &j, int number) {
+    int e = blockIdx.y, across = j.width / FOLD, layer = 1 + number / across;
+    int column0 = number % across * FOLD;
+    if (threadIdx.x >= 256) return;
+    const mlp_layer &below = j.layer[layer - 1];
+    if (layer == j.layers) {
+        float *to = j.head_fold + e * 2 * THIN;
+        fold<THIN>(j, j.head_panel + (int64_t)e * j.width * THIN, j.head_b + e * j.out, j.out,
+                   below, to, to + THIN, e);
+    } else {
+        const mlp_layer &l = j.layer[layer];
+        float *to = l.fold + (int64_t)e * 2 * j.width + column0;
+        const bf16 *panels = (const bf16 *)half_panel(j, l.w, e, j.width / SPAN, column0, 0);
+        fold<FOLD>(j, panels, l.b + e * j.width + column0, FOLD, below, to, to + j.width, e);
+    }
+}
+
+// The columns' numbers, and the rows' factors of a product and of u: loaded before the product, put into shared memory
+// after it.
+template <int GROUPS> struct forward_numbers {
+    float u, v, scale;
+    row_sums below;
+    __device__ void ask(const mlp &j, const tile<GROUPS> &t, int layer) {
+        const mlp_layer &l = j.layer[layer];
+        int c = threadIdx.x % COLUMNS, at = t.e * j.width + t.column0 + c;
+        u = layer ? l.fold[at + t.e * j.width] : 0;
+        v = layer ? l.fold[at + (t.e + 1) * j.width] : l.b[at];
+        scale = l.scale[at];
+        if (layer) below.ask(j, j.layer[layer - 1].stats, t.e, t.row0 + threadIdx.x / 2);
+    }
+    __device__ void finish(const mlp &j, const tile<GROUPS> &t, int layer) {
+        float2 r = {0, 1};
+        if (layer) r = below.finish_stats(j);
+        if (threadIdx.x % 2 == 0) t.s->below[threadIdx.x / 2] = make_float2(r.y, -r.x * r.y);
+        int c = threadIdx.x;
+        if (c >= COLUMNS) return;
+        t.s->u[c] = u;
+        t.s->v[c] = v;
+        t.s->scale[c] = scale;
+    }
+};
+
+template <int GROUPS>
+__device__ static void activate(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
+                                const float acc[64], char *out) {
+    float2 r[2];
+    float sum[2] = {0, 0}, square[2] = {0, 0};
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        float2 add = *(const float2 *)(bias + i * 8);
+    for (int h = 0; h < 2; h++)
+        r[h] = t.s->below[t.group * MLP_ROWS + t.row + 8 * h];
+    bool keep = l.z && t.first() < j.hi && t.first() + MLP_ROWS > j.lo;
+    uint4 *z = keep ? (uint4 *)kept(j, l, t, t.first()) + threadIdx.x % 128 : NULL;
+    uint32_t word[4];
+#pragma unroll
+    for (int i = 0; i < COLUMNS / 8; i++) {
+        int c = i * 8 + t.pair;
+        float2 u = *(float2 *)&t.s->u[c], v = *(float2 *)&t.s->v[c],
+               scale = *(float2 *)&t.s->scale[c];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            float *v = &acc[4 * i + 2 * h];
-            z[2 * i + h] = pack(v[0] + add.x, v[1] + add.y);
-            float2 x = unpack(z[2 * i + h]);
-            v[0] = x.x * gate(x.x);
-            v[1] = x.y * gate(x.y);
-            sum[h] += v[0] + v[1];
+            uint32_t w = pack(acc[4 * i + 2 * h] * r[h].x + (r[h].y * u.x + v.x),
+                              acc[4 * i + 2 * h + 1] * r[h].x + (r[h].y * u.y + v.y));
+            float2 x = unpack(w); // as backward will read it
+            x.x *= gate(x.x);
+            x.y *= gate(x.y);
+            sum[h] += x.x + x.y;
+            square[h] += x.x * x.x + x.y * x.y;
+            *(uint32_t *)(out + place(t.row + 8 * h, c)) = pack(x.x * scale.x, x.y * scale.y);
+            word[i % 2 * 2 + h] = w;
         }
+        if (i % 2 && z) z[i / 2 * 128] = make_uint4(word[0], word[1], word[2], word[3]);
     }
-    float2 numbers[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        float mean = sum_of_four(sum[h]) / PART, square = 0;
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            float d = acc[4 * i + 2 * h] - mean, f = acc[4 * i + 2 * h + 1] - mean;
-            square += d * d + f * f;
-        }
-        numbers[h] = make_float2(mean, sum_of_four(square));
-    }
-    tell(b, numbers);
-}
-
-// LayerNorm with the means and spreads of all groups; the columns become part of the rows.
-template <int CTAS>
-__device__ static void normalise(const mlp &j, const mlp_layer &l, const block<CTAS> &b,
-                                 float acc[32], bool keep) {
-    float2 stats[2];
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        int row = b.row + 8 * h;
-        float mean = 0, square = 0;
-#pragma unroll
-        for (int g = 0; g < CTAS * GROUPS; g++)
-            mean += b.exchange[g * ROWS + row].x / (float)(CTAS * GROUPS);
-#pragma unroll
-        for (int g = 0; g < CTAS * GROUPS; g++) {
-            float2 part = b.exchange[g * ROWS + row];
-            square += part.y + PART * (part.x - mean) * (part.x - mean);
-        }
-        stats[h] = make_float2(mean, rsqrtf(square / (float)b.WIDTH + 1e-6f));
-        if (keep && b.rank == 0 && b.group == 0 && b.pair == 0)
-            l.stats[((int64_t)b.e * j.tiles + b.tile) * ROWS + row] = stats[h];
-    }
-    int c = b.e * b.WIDTH + b.column;
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-        float2 scale = *(const float2 *)(l.scale + c + 8 * i),
-               shift = *(const float2 *)(l.shift + c + 8 * i);
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            float y0 = (acc[4 * i + 2 * h] - stats[h].x) * stats[h].y * scale.x + shift.x,
-                  y1 = (acc[4 * i + 2 * h + 1] - stats[h].x) * stats[h].y * scale.y + shift.y;
-            *(uint32_t *)(b.rows + place(b.row + 8 * h, b.column + 8 * i)) = pack(y0, y1);
-        }
+        float2 both = make_float2(sum_of_four(sum[h]), sum_of_four(square[h]));
+        int64_t row = (int64_t)t.e * j.rows + t.first() + t.row + 8 * h;
+        if (!t.pair) l.stats[row * t.across + t.column0 / COLUMNS] = both;
     }
 }
 
-// Numbers of a thin product go to (row, column), columns below `count`.
-template <int CTAS, typename F>
-__device__ static void each_thin(const block<CTAS> &b, const float thin[16], int count, F out) {
+template <int GROUPS> __device__ static void run_forward(const mlp &j, int layer) {
+    extern __shared__ __align__(1024) char shared[];
+    enum { RING = shape<GROUPS>::STAGES * shape<GROUPS>::STAGE };
+    tile<GROUPS> t(j, shared + RING, 0);
+    if (t.row0 >= j.x.rows) {
+        if (!layer) fold_some(j, blockIdx.x - div_up(j.x.rows, shape<GROUPS>::ROWS) * t.across);
+        return;
+    }
+    if (j.used && t.row0 >= *j.used) {
+        upstream_wait(); // who follows counts on it
+        return;
+    }
+    tiles<GROUPS> r(shared, t.s->barriers, GROUPS * 4);
+    const mlp_layer &l = j.layer[layer];
+    int steps = l.in_pad / SPAN;
+    factors<GROUPS> f = {layer ? j.layer[layer - 1].h : NULL, l.w, steps};
+    auto panel = [&](int i) { f.ask_panel(j, t, r, i); };
+    auto rows = [&](int i) { f.ask_rows(j, t, r, i); };
+    r.start(steps, panel);
+    upstream_wait();
+    r.start(steps, rows);
+    auto both = [&](int i) { panel(i), rows(i); };
+    forward_numbers<GROUPS> numbers;
+    numbers.ask(j, t, layer);
+    float acc[64];
+    r.run(steps, steps, both, [&](int i) { multiply(t, r, acc, i); });
+    downstream_start();
+    numbers.finish(j, t, layer);
+    __syncthreads(); // nobody reads the ring any more
+    char *out = shared + t.group * BLOCK_BYTES;
+    activate(j, l, t, acc, out);
+    store_block(j, t, l.h, out);
+}
+
+// ---- thin products, at either end: 64 rows times at most 32 columns ----
+
+// The head (of the last layer's rows) or the gradient of some inputs (of the first layer's gradient).
+template <bool HEAD> __device__ static void run_thin(const mlp &j) {
+    extern __shared__ __align__(1024) char shared[];
+    int e = blockIdx.y, row0 = (HEAD ? 0 : j.lo) + blockIdx.x * MLP_ROWS;
+    if (HEAD && j.used && row0 >= *j.used) {
+        upstream_wait();
+        return;
+    }
+    ring<THIN_STAGES, THIN_STAGE> r(shared, shared + THIN_STAGES * THIN_STAGE, 4);
+    int steps = j.width / SPAN, lane = threadIdx.x & 31;
+    const mlp_layer &l = j.layer[HEAD ? j.layers - 1 : 0];
+    const bf16 *panel = (HEAD ? j.head_panel : j.dx_panel) + (int64_t)e * j.width * THIN;
+    auto ask_panel = [&](int i) {
+        r.claim(i, THIN_STAGE);
+        bulk_copy(r.address(i) + PIECE_BYTES, panel + i * THIN * SPAN, THIN * SPAN * 2,
+                  r.barrier(i));
+    };
+    auto ask_rows = [&](int i) {
+        bulk_copy(r.address(i), piece_at(j, HEAD ? l.h : l.d, e, row0, i * SPAN), PIECE_BYTES,
+                  r.barrier(i));
+    };
+    r.start(steps, ask_panel);
+    upstream_wait();
+    downstream_start();
+    r.start(steps, ask_rows);
+    auto ask = [&](int i) { ask_panel(i), ask_rows(i); };
+    __shared__ float2 stats[MLP_ROWS];
+    row_sums sums;
+    if (HEAD) sums.ask(j, l.stats, e, row0 + threadIdx.x / 2);
+    float acc[16];
+    r.run(steps, steps, ask, [&](int i) {
+#pragma unroll
+        for (int k = 0; k < SPAN / 16; k++)
+            multiply_32(acc, factor(r.address(i) + k * 32, 1024, 16),
+                        factor(r.address(i) + PIECE_BYTES + k * 32, 1024, 16), i || k);
+    });
+    if (HEAD) {
+        stats[threadIdx.x / 2] = sums.finish_stats(j);
+        __syncthreads();
+    }
+    int row = threadIdx.x / 32 * 16 + lane / 4;
+    int count = HEAD ? j.out : j.dx_count, first = HEAD ? 0 : j.lo, end = HEAD ? j.x.rows : j.hi;
+    float *to = (HEAD ? j.y : j.dx) + (int64_t)e * (end - first) * count;
 #pragma unroll
     for (int i = 0; i < 16; i++) {
-        int column = i / 4 * 8 + b.pair + i % 2, row = b.row0 + b.row + i / 2 % 2 * 8;
-        if (column < count) out(row, column, thin[i]);
+        int c = i / 4 * 8 + lane % 4 * 2 + i % 2, in_block = row + i / 2 % 2 * 8,
+            at = row0 + in_block;
+        if (c >= count || at >= end) continue;
+        float v = acc[i];
+        if (HEAD) {
+            const float *f = j.head_fold + e * 2 * THIN + c;
+            float2 s = stats[in_block];
+            v = (v - s.x * f[0]) * s.y + f[THIN];
+        }
+        to[(int64_t)(at - first) * count + c] = v;
     }
-}
-
-template <int CTAS> __device__ static void work_forward(const mlp &j, block<CTAS> &b) {
-    load_input(j, b);
-    bool keep = b.row0 < j.hi && b.row0 + ROWS > j.lo;
-    float acc[32];
-    uint32_t z[16];
-    auto store = [&](int i) { // of layer i what backward needs
-        if (i < 0 || !keep) return;
-        const mlp_layer &l = j.layer[i];
-        if (l.z) store_kept(j, l, b, z);
-        if (l.h) store_slice(b, l.h + b.e * (int64_t)(j.hi - j.lo) * b.WIDTH, j.lo, j.hi);
-    };
-    for (int i = 0; i < j.layers; i++) {
-        const mlp_layer &l = j.layer[i];
-        product(j, b, acc, l.in_pad / PANEL_IN, [&] { store(i - 1); });
-        activate(l, b, acc, z);
-        await_numbers(b);
-        normalise(j, l, b, acc, keep);
-        share_slice(b);
-        await_slices(b);
-    }
-    store(j.layers - 1);
-    if (b.rank || b.group) return;
-    float thin[16];
-    thin_product(b, thin);
-    const float *bias = j.head_b + b.e * j.out;
-    float *y = j.y + (int64_t)b.e * j.x.rows * j.out;
-    each_thin(b, thin, j.out, [&](int row, int o, float v) {
-        if (row < j.x.rows) y[(int64_t)row * j.out + o] = v + bias[o];
-    });
-}
-
-template <int CTAS> __device__ static void run_forward(const mlp &j) {
-    if (j.used && (int)blockIdx.x / CTAS * ROWS >= *j.used) return;
-    block<CTAS> b = enter<CTAS>(0);
-    cluster_sync(); // everybody's barriers are there
-    start_asking(j, b, 0, j.layers, j.head_panel);
-    work_forward(j, b);
-    __syncwarp();
-    cluster_sync(); // nobody leaves while others may send
 }
 
 // ---- backward ----
 
-// Add up v over the eight rows that a warp's lanes hold of a column. With 8 numbers (or 4) a lane
-// ends with the sum of number *index alone (with 4, two lanes end with each).
+// Add up v over the eight rows that a warp's lanes hold of a column. With 8 numbers (or 2) a lane ends with the sum of
+// number *index alone (with 2, four lanes end with each).
 template <int COUNT>
 __device__ static inline float spread_sum(float v[COUNT], int lane, int *index) {
     int at = 0, bit = 16;
@@ -430,206 +357,286 @@ __device__ static inline float spread_sum(float v[COUNT], int lane, int *index) 
     return v[0];
 }
 
-struct row_numbers { // of the two rows that a lane holds
-    float2 stats[2];
-    float dy[2]; // of a head with one output
+// Where things lie in the ring when the product is done: what GELU got, in the stages after its own; then the
+// gradient's block; then each warp's sums over rows.
+template <int GROUPS> struct places {
+    char *z, *out;
+    float (*sums)[MLP_SUMS][COLUMNS]; // (4 warps)
+    template <typename R> __device__ places(const R &r, int steps, int group) {
+        enum { PAIR = 2 * BLOCK_BYTES };
+        if (GROUPS == 2) {
+            z = r.memory(steps) + group * BLOCK_BYTES;
+            out = r.memory(steps + 1) + group * BLOCK_BYTES;
+            sums = (float(*)[MLP_SUMS][COLUMNS])r.memory(steps + 2) + group * 4;
+        } else {
+            z = r.memory(steps + group / 2) + group % 2 * BLOCK_BYTES;
+            out = r.memory(steps + 2 + group / 2) + group % 2 * BLOCK_BYTES;
+            sums = (float(*)[MLP_SUMS][COLUMNS])(r.memory(steps + group) + PAIR);
+        }
+    }
 };
 
-// The gradient that reaches the last hidden layer.
-template <int CTAS>
-__device__ static void head_gradient(const mlp &j, const block<CTAS> &b, float acc[32],
-                                     row_numbers *r) {
-    const float *dy = j.dy + (int64_t)b.e * (j.hi - j.lo) * j.out;
-    const float *w = j.head_w + ((int64_t)b.e * b.WIDTH + b.column) * j.out;
-#pragma unroll
-    for (int i = 0; i < 32; i++)
-        acc[i] = 0;
-    for (int o = 0; o < j.out; o++) {
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            int row = b.row0 + b.row + 8 * h;
-            r->dy[h] = row >= j.lo && row < j.hi ? dy[(int64_t)(row - j.lo) * j.out + o] : 0;
-        }
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            float w0 = w[8 * i * j.out + o], w1 = w[(8 * i + 1) * j.out + o];
-#pragma unroll
-            for (int h = 0; h < 2; h++) {
-                acc[4 * i + 2 * h] += r->dy[h] * w0;
-                acc[4 * i + 2 * h + 1] += r->dy[h] * w1;
-            }
-        }
-    }
+// Ask for what GELU got: two groups' a stage.
+template <int GROUPS, typename R>
+__device__ static void ask_kept(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t, const R &r,
+                                int pair, int i) {
+    r.claim(i, 2 * BLOCK_BYTES);
+    for (int k = 0; k < 2; k++)
+        bulk_copy(r.address(i) + k * BLOCK_BYTES, kept(j, l, t, t.row0 + (2 * pair + k) * MLP_ROWS),
+                  BLOCK_BYTES, r.barrier(i));
 }
 
-enum { D_SCALE, D_SHIFT, D_B, D_HEAD }; // sums over rows
+__device__ static inline float dy_of(const mlp &j, int e, int row, int o) {
+    bool there = row >= j.lo && row < j.hi;
+    return there ? j.dy[((int64_t)e * (j.hi - j.lo) + row - j.lo) * j.out + o] : 0;
+}
 
-// Sums over a warp's rows for scale and shift (and a head of one output); acc becomes the gradient of the
-// normalised row, whose two means go to all blocks.
-template <int CTAS>
-__device__ static void sums_of_layer(const mlp_layer &l, const block<CTAS> &b, float acc[32],
-                                     const uint32_t z[16], const row_numbers &r, bool head) {
-    float q1[2] = {0, 0}, q2[2] = {0, 0};
-    int c0 = b.group * PART + b.pair;
-#pragma unroll
-    for (int q = 0; q < 4; q++) {
-        float v[8] = {}, v_head[4] = {};
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
-            int c = b.e * b.WIDTH + b.column + (2 * q + k / 2) * 8;
-            float2 scale = *(const float2 *)(l.scale + c), shift = *(const float2 *)(l.shift + c);
-            float2 x = unpack(z[4 * q + k]), s = r.stats[k % 2];
-            float *g = &acc[8 * q + 2 * k];
-            float n0 = (x.x * gate(x.x) - s.x) * s.y, n1 = (x.y * gate(x.y) - s.x) * s.y;
-            v[k / 2 * 2] += g[0] * n0;
-            v[k / 2 * 2 + 1] += g[1] * n1;
-            v[4 + k / 2 * 2] += g[0];
-            v[4 + k / 2 * 2 + 1] += g[1];
-            v_head[k / 2 * 2] += r.dy[k % 2] * (n0 * scale.x + shift.x);
-            v_head[k / 2 * 2 + 1] += r.dy[k % 2] * (n1 * scale.y + shift.y);
-            g[0] *= scale.x;
-            g[1] *= scale.y;
-            q1[k % 2] += g[0] + g[1];
-            q2[k % 2] += g[0] * n0 + g[1] * n1;
-        }
-        int index;
-        float sum = spread_sum<8>(v, b.lane, &index);
-        b.sums[b.warp][index / 4][c0 + (2 * q + index / 2 % 2) * 8 + index % 2] = sum;
-        if (!head) continue;
-        sum = spread_sum<4>(v_head, b.lane, &index);
-        if (!(b.lane & 4)) b.sums[b.warp][D_HEAD][c0 + (2 * q + index / 2) * 8 + index % 2] = sum;
+// The two means of a row that LayerNorm's gradient needs, below the head.
+__device__ static float2 head_means(const mlp &j, int e, int row) {
+    const float *fold = j.head_fold + e * 2 * THIN;
+    float2 mean = {0, 0};
+    for (int o = 0; row < j.hi && o < j.out; o++) {
+        float dy = dy_of(j, e, row, o), y = j.y[((int64_t)e * j.x.rows + row) * j.out + o];
+        mean.x += dy * fold[o] / (float)j.width;
+        mean.y += dy * (y - fold[THIN + o]) / (float)j.width;
     }
-    float2 numbers[2];
+    return mean;
+}
+
+// The columns' numbers; the rows': mean and spread, and what is taken off of a gradient. As in forward.
+template <int GROUPS> struct backward_numbers {
+    float u, v, scale, shift;
+    row_sums own, above, below;
+    __device__ void ask(const mlp &j, const tile<GROUPS> &t, int layer) {
+        const mlp_layer &l = j.layer[layer];
+        int at = t.e * j.width + t.column0 + threadIdx.x % COLUMNS;
+        int row = t.row0 + threadIdx.x / 2;
+        u = layer ? l.fold[at + t.e * j.width] : 0;
+        v = layer ? l.fold[at + (t.e + 1) * j.width] : 0;
+        scale = l.scale[at];
+        shift = l.shift[at];
+        own.ask(j, l.stats, t.e, row);
+        if (layer) below.ask(j, j.layer[layer - 1].stats, t.e, row);
+        if (layer < j.layers - 1) above.ask(j, j.layer[layer + 1].sums, t.e, row);
+    }
+    __device__ void finish(const mlp &j, const tile<GROUPS> &t, int layer) {
+        int i = threadIdx.x / 2, row = t.row0 + i;
+        float2 r = own.finish_stats(j), b = {0, 1}, m;
+        if (layer) b = below.finish_stats(j);
+        m = layer < j.layers - 1 ? above.finish(j) : head_means(j, t.e, row);
+        if (row >= j.hi) r = b = make_float2(0, 1), m = make_float2(0, 0);
+        if (threadIdx.x % 2 == 0) {
+            t.s->row[i] = make_float4(r.x, r.y, r.y * m.x, r.y * r.y * m.y);
+            t.s->below[i] = b;
+        }
+        int c = threadIdx.x;
+        if (c >= COLUMNS) return;
+        t.s->u[c] = u;
+        t.s->v[c] = v;
+        t.s->scale[c] = scale;
+        t.s->shift[c] = shift;
+    }
+};
+
+// The head's weights of the tile's columns, output by output, for head_gradient.
+template <int GROUPS>
+__device__ static void load_head(const mlp &j, const tile<GROUPS> &t, float *w) {
+    const float *from = j.head_w + ((int64_t)t.e * j.width + t.column0) * j.out;
+    for (int i = threadIdx.x; i < COLUMNS * j.out; i += GROUPS * 128)
+        w[i % j.out * COLUMNS + i / j.out] = from[i];
+}
+
+// The head's gradient in place of a product, with the rows' 1/spread as products have it.
+template <int GROUPS>
+__device__ static void head_gradient(const mlp &j, const tile<GROUPS> &t, const float *w,
+                                     float acc[64]) {
+    float inv[2];
 #pragma unroll
     for (int h = 0; h < 2; h++)
-        numbers[h] = make_float2(sum_of_four(q1[h]), sum_of_four(q2[h]));
-    tell(b, numbers);
+        inv[h] = t.s->row[t.group * MLP_ROWS + t.row + 8 * h].y;
+#pragma unroll
+    for (int i = 0; i < 64; i++)
+        acc[i] = 0;
+    for (int o = 0; o < j.out; o++) {
+        float dy[2];
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+            dy[h] = dy_of(j, t.e, t.first() + t.row + 8 * h, o) * inv[h];
+#pragma unroll
+        for (int i = 0; i < COLUMNS / 8; i++) {
+            float2 two = *(const float2 *)&w[o * COLUMNS + i * 8 + t.pair];
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                acc[4 * i + 2 * h] += dy[h] * two.x;
+                acc[4 * i + 2 * h + 1] += dy[h] * two.y;
+            }
+        }
+    }
 }
 
-// Through LayerNorm and GELU: the gradient before the bias becomes part of the rows, its sums are taken too.
-template <int CTAS>
-__device__ static void through_layer(const block<CTAS> &b, float acc[32], const uint32_t z[16],
-                                     const row_numbers &r) {
-    float2 mean[2];
+// Through LayerNorm and GELU. acc is the gradient of LayerNorm's result, divided by the rows' spread.
+template <int GROUPS, bool HEAD>
+__device__ static void through_layer(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
+                                     const float acc[64], const places<GROUPS> &p) {
+    float4 r[2];
+    float2 below[2];
+    float spread[2], dy[2], q1[2] = {0, 0}, q2[2] = {0, 0};
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        mean[h] = make_float2(0, 0);
-#pragma unroll
-        for (int g = 0; g < CTAS * GROUPS; g++) {
-            float2 part = b.exchange[g * ROWS + b.row + 8 * h];
-            mean[h].x += part.x / (float)b.WIDTH;
-            mean[h].y += part.y / (float)b.WIDTH;
-        }
+        int row = t.group * MLP_ROWS + t.row + 8 * h;
+        r[h] = t.s->row[row];
+        below[h] = t.s->below[row];
+        spread[h] = 1 / r[h].y;
+        dy[h] = HEAD ? dy_of(j, t.e, t.row0 + row, 0) : 0;
     }
-    int c0 = b.group * PART + b.pair;
+    float(*sums)[COLUMNS] = p.sums[threadIdx.x / 32 % 4];
+    const uint4 *z = (const uint4 *)p.z + threadIdx.x % 128;
+    uint4 four;
 #pragma unroll
-    for (int q = 0; q < 4; q++) {
-        float v[4] = {};
+    for (int i = 0; i < COLUMNS / 8; i++) {
+        if (i % 2 == 0) four = z[i / 2 * 128];
+        int c = i * 8 + t.pair;
+        float2 u = *(float2 *)&t.s->u[c], v = *(float2 *)&t.s->v[c],
+               scale = *(float2 *)&t.s->scale[c], shift = *(float2 *)&t.s->shift[c];
+        float s[8] = {}, head[2] = {};
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            float2 two = unpack(z[4 * q + k]), s = r.stats[k % 2];
+        for (int h = 0; h < 2; h++) {
+            bool live = t.first() + t.row + 8 * h < j.hi;
+            uint32_t word = i % 2 ? (h ? four.w : four.z) : (h ? four.y : four.x);
+            float2 x = unpack(live ? word : 0);
             float d[2];
 #pragma unroll
-            for (int c = 0; c < 2; c++) {
-                float x = c ? two.y : two.x, open = gate(x), y = x * open, n = (y - s.x) * s.y;
-                float slope = open + y * (1 - open) * (1.5957691216057308f + 0.2140644488f * x * x);
-                d[c] = (acc[8 * q + 2 * k + c] - mean[k % 2].x - n * mean[k % 2].y) * s.y * slope;
-                v[k / 2 * 2 + c] += d[c];
+            for (int k = 0; k < 2; k++) {
+                float g = acc[4 * i + 2 * h + k], a = k ? x.y : x.x, open = gate(a), y = a * open;
+                float off = y - r[h].x;
+                float slope = open + y * (1 - open) * (1.5957691216057308f + 0.2140644488f * a * a);
+                float full = (g * (k ? scale.y : scale.x) - r[h].z - off * r[h].w) * slope;
+                full = live ? full : 0;
+                d[k] = full * below[h].y;
+                s[D_SCALE * 2 + k] += g * off;
+                s[D_SHIFT * 2 + k] += g * spread[h];
+                s[D_B * 2 + k] += full;
+                s[D_MEAN * 2 + k] += d[k] * below[h].x;
+                if (HEAD)
+                    head[k] +=
+                        dy[h] * (off * r[h].y * (k ? scale.y : scale.x) + (k ? shift.y : shift.x));
+                q1[h] += full * (k ? u.y : u.x);
+                q2[h] += full * (a - (k ? v.y : v.x));
             }
-            *(uint32_t *)(b.rows + place(b.row + k % 2 * 8, b.column + (2 * q + k / 2) * 8)) =
-                pack(d[0], d[1]);
+            *(uint32_t *)(p.out + place(t.row + 8 * h, c)) = pack(d[0], d[1]);
         }
+        if (!l.parts) continue;
         int index;
-        float sum = spread_sum<4>(v, b.lane, &index);
-        if (!(b.lane & 4)) b.sums[b.warp][D_B][c0 + (2 * q + index / 2) * 8 + index % 2] = sum;
+        float sum = spread_sum<8>(s, t.lane, &index);
+        sums[index / 2][c + index % 2] = sum;
+        if (!HEAD) continue;
+        sum = spread_sum<2>(head, t.lane, &index);
+        if (!(t.lane & 12)) sums[D_HEAD][c + index] = sum;
+    }
+    if (!l.sums) return;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float2 both = make_float2(sum_of_four(q1[h]), sum_of_four(q2[h]));
+        int64_t row = (int64_t)t.e * j.rows + t.first() + t.row + 8 * h;
+        if (!t.pair) l.sums[row * t.across + t.column0 / COLUMNS] = both;
     }
 }
 
-// The four warps' sums, in order.
-template <int CTAS>
-__device__ static void store_sums(const block<CTAS> &b, float *parts, float *head_parts) {
-    for (int i = threadIdx.x; i < (head_parts ? 4 : 3) * COLUMNS; i += THREADS) {
+// All warps' sums, in order.
+template <int GROUPS, typename R>
+__device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
+                                  const R &r, int steps, bool head) {
+    int part = (int)blockIdx.x / t.across;
+    float *to = l.parts + ((int64_t)t.e * j.parts + part) * MLP_SUMS * j.width + t.column0;
+    for (int i = threadIdx.x; i < (head ? MLP_SUMS : D_HEAD) * COLUMNS; i += GROUPS * 128) {
         int kind = i / COLUMNS, c = i % COLUMNS;
         float sum = 0;
 #pragma unroll
-        for (int w = 0; w < 4; w++)
-            sum += b.sums[w][kind][c];
-        float *to = kind == D_HEAD ? head_parts : parts + kind * b.WIDTH;
-        to[b.rank * COLUMNS + c] = sum;
-    }
-}
-
-// The head's bias: dy over the rows.
-template <int CTAS>
-__device__ static void head_bias(const mlp &j, const block<CTAS> &b, float *out) {
-    if (b.rank || threadIdx.x >= 32) return;
-    const float *dy = j.dy + (int64_t)b.e * (j.hi - j.lo) - j.lo;
-    float sum = 0;
-    for (int row = b.row0 + b.lane; row < b.row0 + ROWS; row += 32)
-        sum += row >= j.lo && row < j.hi ? dy[row] : 0;
-    sum = warp_sum(sum);
-    if (b.lane == 0) *out = sum;
-}
-
-template <int CTAS> __device__ static void work_backward(const mlp &j, block<CTAS> &b) {
-    float acc[32];
-    row_numbers r;
-    head_gradient(j, b, acc, &r);
-    int64_t part = ((int64_t)b.e * gridDim.x + blockIdx.x) / CTAS;
-    float *head_parts = j.head_parts ? j.head_parts + part * (b.WIDTH + 1) : NULL;
-    if (head_parts) head_bias(j, b, head_parts + b.WIDTH);
-    uint32_t z[16];
-    load_kept(j, j.layer[j.layers - 1], b, z);
-    for (int i = j.layers - 1; i >= 0; i--) {
-        const mlp_layer &l = j.layer[i];
-        bool head = head_parts && i == j.layers - 1;
+        for (int g = 0; g < GROUPS; g++) {
+            places<GROUPS> p(r, steps, g);
 #pragma unroll
-        for (int h = 0; h < 2; h++)
-            r.stats[h] = l.stats[((int64_t)b.e * j.tiles + b.tile) * ROWS + b.row + 8 * h];
-        sums_of_layer(l, b, acc, z, r, head);
-        await_numbers(b);
-        through_layer(b, acc, z, r);
-        share_slice(b);
-        if (l.dz) { // weights are trained
-            store_sums(b, l.parts + part * 3 * b.WIDTH, head ? head_parts : NULL);
-            store_slice(b, l.dz + b.e * (int64_t)(j.hi - j.lo) * b.WIDTH, j.lo, j.hi);
+            for (int w = 0; w < 4; w++)
+                sum += p.sums[w][kind][c];
         }
-        await_slices(b);
-        if (!i) break;
-        load_kept(j, j.layer[i - 1], b, z); // while the product runs
-        product(j, b, acc, b.WIDTH / PANEL_IN, [] {});
-        workers_sync(); // nobody reads the sums any more
+        to[(int64_t)kind * j.width + c] = sum;
     }
-    if (!j.dx || b.rank || b.group) return;
-    float thin[16];
-    thin_product(b, thin);
-    float *dx = j.dx + (int64_t)b.e * (j.hi - j.lo) * j.dx_count;
-    each_thin(b, thin, j.dx_count, [&](int row, int o, float v) {
-        if (row >= j.lo && row < j.hi) dx[(int64_t)(row - j.lo) * j.dx_count + o] = v;
-    });
+    if (!head || t.column0 || threadIdx.x >= 32) return;
+    float sum = 0; // the head's bias
+    for (int row = t.row0 + t.lane; row < t.row0 + shape<GROUPS>::ROWS; row += 32)
+        sum += dy_of(j, t.e, row, 0);
+    sum = warp_sum(sum);
+    if (t.lane == 0) j.head_bias[t.e * j.parts + part] = sum;
 }
 
-template <int CTAS> __device__ static void run_backward(const mlp &j) {
-    block<CTAS> b = enter<CTAS>(j.lo / ROWS);
-    cluster_sync();
-    start_asking(j, b, j.layers - 1, 0, j.dx_panel);
-    work_backward(j, b);
-    __syncwarp();
-    cluster_sync();
+template <int GROUPS> __device__ static void run_backward(const mlp &j, int layer) {
+    extern __shared__ __align__(1024) char shared[];
+    enum { RING = shape<GROUPS>::STAGES * shape<GROUPS>::STAGE };
+    tile<GROUPS> t(j, shared + RING, j.lo);
+    tiles<GROUPS> r(shared, t.s->barriers, GROUPS * 4);
+    const mlp_layer &l = j.layer[layer];
+    bool last = layer == j.layers - 1, head = last && j.head_bias;
+    int steps = last ? 0 : j.width / SPAN;
+    const mlp_layer &above = j.layer[last ? layer : layer + 1];
+    factors<GROUPS> f = {above.d, above.wt, steps};
+    auto old = [&](int i) { // what was there before the layer above
+        if (i < steps)
+            f.ask_panel(j, t, r, i);
+        else
+            ask_kept(j, l, t, r, i - steps, i);
+    };
+    auto rows = [&](int i) {
+        if (i < steps) f.ask_rows(j, t, r, i);
+    };
+    auto ask = [&](int i) { old(i), rows(i); };
+    places<GROUPS> p(r, steps, t.group);
+    r.start(steps + GROUPS / 2, old);
+    upstream_wait();
+    r.start(steps, rows);
+    backward_numbers<GROUPS> numbers;
+    numbers.ask(j, t, layer);
+    float acc[64];
+    if (!last) r.run(steps, steps + GROUPS / 2, ask, [&](int i) { multiply(t, r, acc, i); });
+    downstream_start();
+    numbers.finish(j, t, layer);
+    float *w = (float *)places<GROUPS>(r, steps, 0).out;
+    if (last) load_head(j, t, w);
+    __syncthreads(); // nobody reads the factors any more
+    if (last) {
+        head_gradient(j, t, w, acc);
+        __syncthreads();
+    }
+    r.await(steps + (GROUPS == 2 ? 0 : t.group / 2));
+    if (head)
+        through_layer<GROUPS, true>(j, l, t, acc, p);
+    else
+        through_layer<GROUPS, false>(j, l, t, acc, p);
+    store_block(j, t, l.d, p.out);
+    if (!l.parts) return;
+    __syncthreads();
+    store_sums(j, l, t, r, steps, head);
 }
 #endif // HOPPER
 
-template <int CTAS>
-__global__ static void __launch_bounds__(THREADS, 1) forward(const __grid_constant__ mlp j) {
+template <int GROUPS>
+__global__ static void __launch_bounds__(shape<GROUPS>::THREADS, shape<GROUPS>::BLOCKS)
+    forward(const __grid_constant__ mlp j, int layer) {
 #ifdef HOPPER
-    run_forward<CTAS>(j);
+    run_forward<GROUPS>(j, layer);
 #endif
 }
 
-template <int CTAS>
-__global__ static void __launch_bounds__(THREADS, 1) backward(const __grid_constant__ mlp j) {
+template <int GROUPS>
+__global__ static void __launch_bounds__(shape<GROUPS>::THREADS, shape<GROUPS>::BLOCKS)
+    backward(const __grid_constant__ mlp j, int layer) {
 #ifdef HOPPER
-    run_backward<CTAS>(j);
+    run_backward<GROUPS>(j, layer);
+#endif
+}
+
+template <bool HEAD>
+__global__ static void __launch_bounds__(THIN_THREADS) thin(const __grid_constant__ mlp j) {
+#ifdef HOPPER
+    run_thin<HEAD>(j);
 #endif
 }
 
@@ -639,30 +646,82 @@ bool dc_mlp_fits(const dc_cuda *cuda, int width, int in) {
     return cuda->hopper && (width == 256 || width == 512 || width == 1024) && in <= width;
 }
 
-template <int CTAS> static dc_status start(dc_cuda *cuda, const mlp *j, bool back, int tiles) {
-    return launch(cuda, j, back ? backward<CTAS> : forward<CTAS>, dim3(tiles * CTAS, j->e), THREADS,
-                  shared_bytes<CTAS>(), CTAS, 1);
+typedef CUresult encode_fn(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *,
+                           const cuuint64_t *, const cuuint64_t *, const cuuint32_t *,
+                           const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
+                           CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+
+// The driver is asked for by name, so that the program starts where there is none.
+dc_status dc_mlp_map(mlp *j) {
+    void *found = NULL;
+    cudaDriverEntryPointQueryResult result;
+#if CUDART_VERSION >= 12050
+    CU(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault,
+                                        &result));
+#else
+    CU(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &result));
+#endif
+    cuuint64_t sizes[2] = {(cuuint64_t)j->x.ld, (cuuint64_t)j->x.rows},
+               stride = (cuuint64_t)j->x.ld * 2;
+    cuuint32_t box[2] = {SPAN, MLP_ROWS}, steps[2] = {1, 1};
+    CUresult done =
+        result != cudaDriverEntryPointSuccess
+            ? CUDA_ERROR_NOT_FOUND
+            : ((encode_fn *)found)(&j->x_map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, j->x.p, sizes,
+                                   &stride, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                   CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return dc_cuda_check(done == CUDA_SUCCESS ? cudaSuccess : cudaErrorNotSupported,
+                         "cuTensorMapEncodeTiled(");
 }
 
-static dc_status start_any(dc_cuda *cuda, const mlp *j, bool back, int tiles) {
-    switch (j->width) {
-    case 256:
-        return start<1>(cuda, j, back, tiles);
-    case 512:
-        return start<2>(cuda, j, back, tiles);
-    default:
-        return start<4>(cuda, j, back, tiles);
-    }
+// Groups in a block: four read less memory for their work, two spread it wider.
+enum { ENOUGH_BLOCKS = 120 };
+struct form {
+    int groups, blocks;
+};
+
+static form form_for(const mlp *j, int rows) {
+    int across = j->width / COLUMNS, blocks = div_up(rows, shape<4>::ROWS) * across;
+    if (blocks * j->e >= ENOUGH_BLOCKS) return form{4, blocks};
+    return form{2, div_up(rows, shape<2>::ROWS) * across};
+}
+
+template <int GROUPS>
+static dc_status start_layer(dc_cuda *cuda, const mlp *j, bool back, int layer, int blocks) {
+    bool early = back ? layer < j->layers - 1 : layer > 0;
+    return launch(cuda, back ? backward<GROUPS> : forward<GROUPS>, dim3(blocks, j->e),
+                  shape<GROUPS>::THREADS, shared_bytes<GROUPS>(), 1, early, *j, layer);
+}
+
+static dc_status start_any(dc_cuda *cuda, const mlp *j, const form &f, bool back, int layer) {
+    int folds = back || layer ? 0 : (j->layers - 1) * (j->width / FOLD) + 1,
+        blocks = f.blocks + folds;
+    return f.groups == 4 ? start_layer<4>(cuda, j, back, layer, blocks)
+                         : start_layer<2>(cuda, j, back, layer, blocks);
+}
+
+template <bool HEAD> static dc_status start_thin(dc_cuda *cuda, const mlp *j) {
+    int blocks = div_up(HEAD ? j->x.rows : j->hi - j->lo, MLP_ROWS);
+    return launch(cuda, thin<HEAD>, dim3(blocks, j->e), THIN_THREADS,
+                  THIN_STAGES * (THIN_STAGE + 16), 1, true, *j);
 }
 
 dc_status dc_mlp_forward(dc_cuda *cuda, const mlp *j) {
-    return start_any(cuda, j, false, j->tiles);
+    form f = form_for(j, j->x.rows);
+    for (int i = 0; i < j->layers; i++)
+        DC_TRY(start_any(cuda, j, f, false, i));
+    return start_thin<true>(cuda, j);
 }
 
 int dc_mlp_parts(const mlp *j) {
-    return div_up(j->hi - j->lo, ROWS);
+    int rows = j->hi - j->lo;
+    return div_up(rows, form_for(j, rows).groups * MLP_ROWS);
 }
 
 dc_status dc_mlp_backward(dc_cuda *cuda, const mlp *j) {
-    return start_any(cuda, j, true, dc_mlp_parts(j));
+    form f = form_for(j, j->hi - j->lo);
+    for (int i = j->layers - 1; i >= 0; i--)
+        DC_TRY(start_any(cuda, j, f, true, i));
+    return j->dx ? start_thin<false>(cuda, j) : DC_OK;
 }

@@ -1,67 +1,70 @@
-// dW = X^T dZ of every layer of a network that mlp.cu ran, in one launch: tiles of 128 inputs and 128 outputs. Blocks
-// of a cluster share the rows of a tile and add up in order.
-#include "backend/cuda/hopper.cuh"
+// dW of every layer of a network that mlp.cu ran, in one launch: tiles of 128 inputs and 128 outputs. Blocks of a
+// cluster share the rows of a tile and add up in order. A layer read rows X = (h' - mean scale) / std + shift of which
+// the pieces hold h' alone, and d = dz / std: so dW = h'^T d - scale (mean^T d) + shift (1^T dz).
+#include "backend/cuda/mlp.cuh"
 
 #include <cooperative_groups.h>
 
-enum { MANY_BLOCKS = 400 }; // that the device is given to do
-enum { TILE = 128, CHUNK = 64, DW_STAGES = 3, DW_THREADS = 256 };
-enum {
-    PIECE_BYTES = CHUNK * 128,
-    DW_STAGE = 4 * PIECE_BYTES
-}; // pieces of 64 columns: two of x, two of dz
-
-#ifdef HOPPER
-struct dw_tile {
-    const bf16 *x, *dz; // at the tile's first column
-    int x_ld, x_cols;   // columns of x left from here on
-    int z_ld, rows;
-    float *out;
-    int in; // rows of out left from here on
+enum { MANY_BLOCKS = 264 }; // that fit the device at once
+enum { DW_STAGES = 3, DW_STAGE = 4 * PIECE_BYTES, DW_THREADS = 256 };
+struct dw_scratch { // beside the ring
+    float mean[COLUMNS], all[COLUMNS], scale[COLUMNS], shift[COLUMNS];
+    uint64_t barriers[2 * DW_STAGES];
 };
 
-__device__ static dw_tile find_tile(const mlp &j) {
-    int at = blockIdx.x, e = blockIdx.y, i = 0, across = j.width / TILE;
+#ifdef HOPPER
+typedef ring<DW_STAGES, DW_STAGE> dw_ring;
+
+struct dw_tile {
+    int layer, e, in0, out0, chunks, first; // chunks of 64 rows, of this block
+};
+
+template <int TEAM> __device__ static dw_tile find_tile(const mlp &j) {
+    int at = blockIdx.x, i = 0, across = j.width / COLUMNS;
     for (;; i++) {
-        int tiles = div_up(j.layer[i].in, TILE) * across;
+        int tiles = div_up(j.layer[i].in, COLUMNS) * across;
         if (at < tiles) break;
         at -= tiles;
     }
-    const mlp_layer &l = j.layer[i];
-    int in0 = at / across * TILE, out0 = at % across * TILE;
-    int64_t rows = j.hi - j.lo;
-    dw_tile t;
-    if (i == 0) {
-        t.x = (const bf16 *)j.x.p + (int64_t)j.lo * j.x.ld + in0;
-        t.x_ld = j.x.ld;
-    } else {
-        t.x = j.layer[i - 1].h + e * rows * j.width + in0;
-        t.x_ld = j.width;
-    }
-    t.x_cols = t.x_ld - in0;
-    t.dz = l.dz + e * rows * j.width + out0;
-    t.z_ld = j.width;
-    t.rows = (int)rows;
-    t.out = l.dw + ((int64_t)e * l.in + in0) * j.width + out0;
-    t.in = l.in - in0;
-    return t;
+    int all = div_up(j.hi - j.lo, MLP_ROWS), each = div_up(all, TEAM), first = blockIdx.z * each;
+    return dw_tile{
+        i,    (int)blockIdx.y, at / across * COLUMNS, at % across * COLUMNS, min(each, all - first),
+        first};
 }
 
-// A chunk of rows, 128 columns: two pieces of 64 columns, swizzled.
-__device__ static void load_columns(uint32_t to, const bf16 *from, int ld, int columns, int row0,
-                                    int rows) {
-#pragma unroll
-    for (int k = 0; k < CHUNK * TILE / 8 / DW_THREADS; k++) {
-        int i = k * DW_THREADS + threadIdx.x, row = i / 16, c = i % 16;
-        bool there = row0 + row < rows && c * 8 < columns;
-        copy_16(to + c / 8 * PIECE_BYTES + row * 128 + ((c % 8) ^ (row & 7)) * 16,
-                there ? from + (int64_t)(row0 + row) * ld + c * 8 : from, there);
-    }
+// A chunk: two pieces of X, two of d. A first layer may have fewer columns than a tile.
+__device__ static void ask_chunk(const mlp &j, const dw_tile &t, const dw_ring &r, int c) {
+    const mlp_layer &l = j.layer[t.layer];
+    bool second = t.in0 + SPAN < l.in_pad;
+    int row = j.lo + (t.first + c) * MLP_ROWS;
+    uint32_t at = r.address(c), barrier = r.barrier(c);
+    r.claim(c, (second ? 4 : 3) * PIECE_BYTES);
+    if (t.layer)
+        bulk_copy(at, piece_at(j, j.layer[t.layer - 1].h, t.e, row, t.in0), 2 * PIECE_BYTES,
+                  barrier);
+    else
+        for (int k = 0; k < (second ? 2 : 1); k++)
+            box_copy(at + k * PIECE_BYTES, &j.x_map, t.in0 + k * SPAN, row, barrier);
+    bulk_copy(at + 2 * PIECE_BYTES, piece_at(j, l.d, t.e, row, t.out0), 2 * PIECE_BYTES, barrier);
 }
 
-__device__ static void load_chunk(const dw_tile &t, uint32_t to, int chunk) {
-    load_columns(to, t.x, t.x_ld, t.x_cols, chunk * CHUNK, t.rows);
-    load_columns(to + 2 * PIECE_BYTES, t.dz, t.z_ld, TILE, chunk * CHUNK, t.rows);
+// What turns h' into X: sums over all rows, of the tile's columns, and LayerNorm's numbers of its inputs.
+__device__ static void load_corrections(const mlp &j, const dw_tile &t, dw_scratch *s) {
+    const mlp_layer &l = j.layer[t.layer];
+    int c = threadIdx.x % COLUMNS, kind = threadIdx.x / COLUMNS ? D_B : D_MEAN;
+    float sum = 0;
+    const float *p = l.parts + ((int64_t)t.e * j.parts * MLP_SUMS + kind) * j.width + t.out0 + c;
+#pragma unroll 4
+    for (int i = 0; t.layer && i < j.parts; i++)
+        sum += p[(int64_t)i * MLP_SUMS * j.width];
+    (kind == D_B ? s->all : s->mean)[c] = sum;
+    if (!t.layer) return;
+    const mlp_layer &below = j.layer[t.layer - 1];
+    int at = t.e * j.width + t.in0 + c;
+    if (kind == D_B)
+        s->shift[c] = below.shift[at];
+    else
+        s->scale[c] = below.scale[at];
 }
 
 // Blocks of a cluster have sums over different rows: each adds up its part of the tile, in order, which is
@@ -69,7 +72,6 @@ __device__ static void load_chunk(const dw_tile &t, uint32_t to, int chunk) {
 template <int TEAM> __device__ static void gather_shares(float acc[64], char *shared, int rank) {
     enum { EACH = 64 / TEAM };
     cooperative_groups::cluster_group team = cooperative_groups::this_cluster();
-    copies_wait<0>();
     team.sync(); // nobody reads its chunks any more
 #pragma unroll
     for (int r = 0; r < TEAM; r++) {
@@ -93,45 +95,90 @@ template <int TEAM> __device__ static void gather_shares(float acc[64], char *sh
 
 template <int TEAM> __device__ static void run_weights(const mlp &j) {
     extern __shared__ __align__(1024) char shared[];
-    dw_tile t = find_tile(j);
-    uint32_t base = shared_address(shared);
-    int group = threadIdx.x / 128, all = div_up(t.rows, CHUNK);
-    int per = div_up(all, TEAM), first = blockIdx.z * per; // chunks of this block
-    int chunks = all - first < per ? all - first : per;
+    dw_tile t = find_tile<TEAM>(j);
+    dw_scratch *s = (dw_scratch *)(shared + DW_STAGES * DW_STAGE);
+    dw_ring r(shared, s->barriers, DW_THREADS / 32);
+    const mlp_layer &l = j.layer[t.layer];
     float acc[64];
 #pragma unroll
     for (int i = 0; i < 64; i++)
         acc[i] = 0;
-    for (int c = 0; c < DW_STAGES - 1; c++) {
-        if (c < chunks) load_chunk(t, base + c * DW_STAGE, first + c);
-        copies_end();
-    }
-    for (int c = 0; c < chunks; c++) {
-        copies_wait<DW_STAGES - 2>();
-        rows_written();
-        __syncthreads(); // and the products of the chunk before are done
-        int next = c + DW_STAGES - 1;
-        if (next < chunks) load_chunk(t, base + next % DW_STAGES * DW_STAGE, first + next);
-        copies_end();
-        uint32_t x = base + c % DW_STAGES * DW_STAGE + group * PIECE_BYTES,
-                 z = base + c % DW_STAGES * DW_STAGE + 2 * PIECE_BYTES;
-        products_begin();
+    auto ask = [&](int c) { ask_chunk(j, t, r, c); };
+    int rank = blockIdx.z, lane = threadIdx.x & 31, group = threadIdx.x / 128;
+    r.start(t.chunks, ask);
+    load_corrections(j, t, s);
+    r.run(t.chunks, t.chunks, ask, [&](int c) {
+        uint32_t x = r.address(c) + group * PIECE_BYTES, d = r.address(c) + 2 * PIECE_BYTES;
 #pragma unroll
-        for (int k = 0; k < CHUNK / 16; k++)
+        for (int k = 0; k < MLP_ROWS / 16; k++)
             multiply_turned(acc, factor(x + k * 2048, 1024, PIECE_BYTES),
-                            factor(z + k * 2048, 1024, PIECE_BYTES));
-        products_end();
-        products_wait<0>();
-    }
-    int rank = blockIdx.z, lane = threadIdx.x & 31;
-    if (TEAM > 1) gather_shares<TEAM>(acc, shared, rank);
+                            factor(d + k * 2048, 1024, PIECE_BYTES), c || k);
+    });
+    if (TEAM > 1)
+        gather_shares<TEAM>(acc, shared, rank);
+    else
+        __syncthreads();
+    float *out = l.dw + ((int64_t)t.e * l.in + t.in0) * j.width + t.out0, squares = 0;
 #pragma unroll
     for (int i = 0; i < 64; i += 2) {
         int row = group * 64 + threadIdx.x / 32 % 4 * 16 + i / 2 % 2 * 8 + lane / 4,
             c = i / 4 * 8 + lane % 4 * 2;
-        if (i / (64 / TEAM) == rank && row < t.in)
-            *(float2 *)(t.out + (int64_t)row * j.width + c) = make_float2(acc[i], acc[i + 1]);
+        if (i / (64 / TEAM) != rank || t.in0 + row >= l.in) continue;
+        float2 v = make_float2(acc[i], acc[i + 1]);
+        if (t.layer) {
+            float scale = s->scale[row], shift = s->shift[row];
+            v.x += shift * s->all[c] - scale * s->mean[c];
+            v.y += shift * s->all[c + 1] - scale * s->mean[c + 1];
+        }
+        *(float2 *)(out + (int64_t)row * j.width + c) = v;
+        squares += v.x * v.x + v.y * v.y;
     }
+    double sum = block_sum(squares);
+    if (threadIdx.x == 0)
+        j.norms[((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x] = sum;
+}
+
+// ---- the head's, where it has several outputs ----
+
+// A thread has an input, a block as many rows as dc_head_parts counts.
+__device__ static void run_head_weights(const mlp &j, float *parts) {
+    __shared__ float2 stats[HEAD_ROWS];
+    __shared__ float dy[HEAD_ROWS][HEAD_MAX];
+    int k = blockIdx.x * blockDim.x + threadIdx.x, e = blockIdx.z, out = j.out;
+    int from = j.lo + blockIdx.y * HEAD_ROWS, rows = min(HEAD_ROWS, j.hi - from);
+    const mlp_layer &l = j.layer[j.layers - 1];
+    if ((int)threadIdx.x < 2 * HEAD_ROWS) {
+        row_sums sums;
+        sums.ask(j, l.stats, e, from + threadIdx.x / 2);
+        stats[threadIdx.x / 2] = sums.finish_stats(j);
+    }
+    for (int i = threadIdx.x; i < HEAD_ROWS * out; i += blockDim.x) {
+        int64_t row = (int64_t)e * (j.hi - j.lo) + from - j.lo + i / out;
+        dy[i / out][i % out] = i / out < rows ? j.dy[row * out + i % out] : 0;
+    }
+    __syncthreads();
+    float *part = parts + ((int64_t)e * gridDim.y + blockIdx.y) * ((int64_t)j.width * out + out);
+    float scale = l.scale[e * j.width + k], shift = l.shift[e * j.width + k];
+    const char *piece = piece_at(j, l.h, e, from / MLP_ROWS * MLP_ROWS, k / SPAN * SPAN);
+    float x[HEAD_ROWS]; // rows past the end have no gradient, and are finite
+#pragma unroll
+    for (int r = 0; r < HEAD_ROWS; r++)
+        x[r] = __bfloat162float(*(const bf16 *)(piece + place(from % MLP_ROWS + r, k % SPAN)));
+#pragma unroll
+    for (int r = 0; r < HEAD_ROWS; r++)
+        x[r] = (x[r] - stats[r].x * scale) * stats[r].y + shift;
+    for (int o = 0; o < out; o++) {
+        float sum = 0;
+#pragma unroll
+        for (int r = 0; r < HEAD_ROWS; r++)
+            sum += x[r] * dy[r][o];
+        part[(int64_t)k * out + o] = sum;
+    }
+    if (k >= out) return;
+    float sum = 0; // the bias
+    for (int r = 0; r < HEAD_ROWS; r++)
+        sum += dy[r][k];
+    part[(int64_t)j.width * out + k] = sum;
 }
 #endif // HOPPER
 
@@ -143,14 +190,46 @@ __global__ static void __launch_bounds__(DW_THREADS, 2)
 #endif
 }
 
-dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j) {
-    int tiles = 0, chunks = div_up(j->hi - j->lo, CHUNK), bytes = DW_STAGES * DW_STAGE;
+__global__ static void __launch_bounds__(128)
+    head_weights(const __grid_constant__ mlp j, float *parts) {
+#ifdef HOPPER
+    run_head_weights(j, parts);
+#endif
+}
+
+template <int TEAM> static dc_status start(dc_cuda *cuda, const mlp *j, int tiles) {
+    return launch(cuda, weight_gradients<TEAM>, dim3(tiles, j->e, TEAM), DW_THREADS,
+                  DW_STAGES * DW_STAGE + sizeof(dw_scratch), TEAM, false, *j);
+}
+
+static int weight_tiles(const mlp *j) {
+    int tiles = 0;
     for (int i = 0; i < j->layers; i++)
-        tiles += div_up(j->layer[i].in, TILE) * (j->width / TILE);
-    // Blocks share the rows of a tile, so that there is work for the whole device.
-    if (chunks >= 16 && tiles * j->e * 4 <= MANY_BLOCKS)
-        return launch(cuda, j, weight_gradients<4>, dim3(tiles, j->e, 4), DW_THREADS, bytes, 1, 4);
-    if (chunks >= 8 && tiles * j->e * 2 <= MANY_BLOCKS)
-        return launch(cuda, j, weight_gradients<2>, dim3(tiles, j->e, 2), DW_THREADS, bytes, 1, 2);
-    return launch(cuda, j, weight_gradients<1>, dim3(tiles, j->e, 1), DW_THREADS, bytes, 1, 1);
+        tiles += div_up(j->layer[i].in, COLUMNS) * (j->width / COLUMNS);
+    return tiles;
+}
+
+// Blocks share the rows of a tile, so that there is work for the whole device.
+static int team_for(const mlp *j) {
+    int tiles = weight_tiles(j) * j->e, chunks = div_up(j->hi - j->lo, MLP_ROWS);
+    return chunks >= 16 && tiles * 4 <= MANY_BLOCKS  ? 4
+           : chunks >= 8 && tiles * 2 <= MANY_BLOCKS ? 2
+                                                     : 1;
+}
+
+int dc_mlp_weight_blocks(const mlp *j) {
+    return weight_tiles(j) * j->e * team_for(j);
+}
+
+dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j) {
+    int tiles = weight_tiles(j), team = team_for(j);
+    return team == 4   ? start<4>(cuda, j, tiles)
+           : team == 2 ? start<2>(cuda, j, tiles)
+                       : start<1>(cuda, j, tiles);
+}
+
+dc_status dc_mlp_head_weights(dc_cuda *cuda, const mlp *j, float *parts) {
+    int count = dc_head_parts(j->hi - j->lo);
+    return launch(cuda, head_weights, dim3(j->width / 128, count, j->e), 128, 0, 1, false, *j,
+                  parts);
 }

@@ -339,7 +339,7 @@ dc_status dc_narrow_run(dc_cuda *cuda, const narrow_list *list) {
     size_t bytes = (size_t)list->sums * THREADS * sizeof(double) +
                    (size_t)list->count * sizeof(narrow) +
                    (size_t)list->slots * THREADS * sizeof(float);
-    CU(cudaFuncSetAttribute(run, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    DC_TRY(want_shared(cuda, run));
     cudaLaunchConfig_t launch = {};
     launch.gridDim = dim3((unsigned)dc_narrow_blocks(cuda));
     launch.blockDim = dim3(THREADS);
@@ -369,6 +369,7 @@ __global__ static void splice_fwd(tensor x, tensor y, tensor out, int column) {
 }
 
 dc_status dc_splice_fwd(dc_cuda *cuda, tensor x, tensor y, tensor out, int column) {
+    DC_TRY(want_shared(cuda, splice_fwd));
     splice_fwd<<<div_up((int64_t)out.rows * out.ld, 256), 256, 0, cuda->stream>>>(x, y, out,
                                                                                   column);
     return dc_cuda_check(cudaGetLastError(), "splice(");
@@ -385,6 +386,7 @@ __global__ static void splice_bwd(tensor dout, tensor dy, int column, bool add) 
 }
 
 dc_status dc_splice_bwd(dc_cuda *cuda, tensor dout, tensor dy, int column, bool add) {
+    DC_TRY(want_shared(cuda, splice_bwd));
     splice_bwd<<<div_up((int64_t)dy.rows * dy.cols, 256), 256, 0, cuda->stream>>>(dout, dy, column,
                                                                                   add);
     return dc_cuda_check(cudaGetLastError(), "splice(");
@@ -403,6 +405,7 @@ __global__ static void splice_sum(const float *dx, int e, int64_t step, int64_t 
 dc_status dc_splice_sum(dc_cuda *cuda, const mlp *j, tensor dy, bool add) {
     int64_t count = (int64_t)dy.rows * dy.cols;
     DC_CHECK(dy.rows == j->hi - j->lo && dy.cols == j->dx_count && dy.ld == dy.cols);
+    DC_TRY(want_shared(cuda, splice_sum));
     splice_sum<<<div_up(count, 256), 256, 0, cuda->stream>>>(j->dx, j->e, count, count,
                                                              (float *)dy.p, add);
     return dc_cuda_check(cudaGetLastError(), "splice(");

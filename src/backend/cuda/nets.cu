@@ -1,8 +1,8 @@
-// Networks that are one launch each (mlp.cu): which parts of a graph they are, what memory they need, and
+// Networks whose layers mlp.cu makes: which parts of a graph they are, what memory they need, and
 // where their sums go.
 #include "backend/cuda/program.cuh"
 
-// The hidden layers that lead to a head, last first; false where one launch cannot do them.
+// The hidden layers that lead to a head, last first; false where mlp.cu cannot do them.
 static bool trace_net(const dc_program *p, dc_ref head, net *out) {
     auto alone = [](const dc_node *, int i) { return i == 0; };
     const dc_node *last = node(p, head);
@@ -85,22 +85,28 @@ static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
     const dc_node *linear = node(p, n->linear[(size_t)i]), *norm = node(p, n->norm[(size_t)i]);
     const dc_node *w = node(p, linear->in[1]);
     mlp_layer *l = &j->layer[i];
-    size_t width = (size_t)j->width, e = (size_t)j->e, rows = (size_t)(j->hi - j->lo),
-           rows_all = (size_t)j->tiles * MLP_ROWS, parts = (size_t)dc_mlp_parts(j);
+    size_t width = (size_t)j->width, e = (size_t)j->e, rows = e * (size_t)j->rows,
+           bytes = rows * width * sizeof(bf16), pairs = rows * width / 128 * sizeof(float2);
     l->in = w->rows;
     l->in_pad = div_up(w->rows, PANEL_IN) * PANEL_IN;
     l->b = vector_of(p, linear->in[2]);
     l->scale = vector_of(p, norm->in[1]);
     l->shift = vector_of(p, norm->in[2]);
     DC_TRY(take_weights(p, w, &l->w));
+    if (i) DC_TRY(take(p, e * 2 * width * sizeof(float), (void **)&l->fold));
+    DC_TRY(take(p, pairs, (void **)&l->stats));
+    if (!n->back && i > 1) { // rows that nobody needs any more make room
+        l->h = j->layer[i - 2].h;
+        return DC_OK;
+    }
+    DC_TRY(take(p, bytes, (void **)&l->h));
     if (!n->back) return DC_OK;
     if (i) DC_TRY(take_panels(p, &panels_of(p, w)->turned, w->e, w->cols, w->rows, &l->wt));
-    DC_TRY(take(p, e * rows_all * width * sizeof(bf16), (void **)&l->z));
-    DC_TRY(take(p, e * rows_all * sizeof(float2), (void **)&l->stats));
+    if (i) DC_TRY(take(p, pairs, (void **)&l->sums));
+    DC_TRY(take(p, bytes, (void **)&l->z));
+    DC_TRY(take(p, bytes, (void **)&l->d));
     if (!n->weights) return DC_OK;
-    DC_TRY(take(p, e * parts * 3 * width * sizeof(float), (void **)&l->parts));
-    DC_TRY(take(p, e * rows * width * sizeof(bf16), (void **)&l->h));
-    DC_TRY(take(p, e * rows * width * sizeof(bf16), (void **)&l->dz));
+    DC_TRY(take(p, e * (size_t)j->parts * MLP_SUMS * width * sizeof(float), (void **)&l->parts));
     l->dw = (float *)grad_of(p, linear->in[1]).p;
     return DC_OK;
 }
@@ -116,13 +122,17 @@ static dc_status take_net(dc_program *p, net *n) {
     j->head_w = vector_of(p, head->in[1]);
     j->head_b = vector_of(p, head->in[2]);
     j->y = (float *)value_of(p, n->head).p;
-    j->tiles = div_up(x->rows, MLP_ROWS);
+    DC_TRY(dc_mlp_map(j));
+    DC_TRY(take(p, (size_t)j->e * 2 * THIN * sizeof(float), (void **)&j->head_fold));
     DC_TRY(take_weights(p, node(p, head->in[1]), &j->head_panel));
     if (n->back) {
         j->lo = head->lo;
         j->hi = head->hi;
         j->dy = (const float *)grad_of(p, n->head).p;
+        j->parts = dc_mlp_parts(j);
     }
+    // Blocks of backward begin at lo.
+    j->rows = div_up(x->rows, MLP_MOST) * MLP_MOST + (j->lo % MLP_MOST ? MLP_MOST : 0);
     for (int i = 0; i < j->layers; i++)
         DC_TRY(take_layer(p, n, i, j));
     if (n->back && wants(p, first, 0)) {
@@ -138,9 +148,7 @@ static dc_status take_net(dc_program *p, net *n) {
                     (void **)&j->dx));
     }
     if (n->weights && j->out == 1)
-        DC_TRY(take(p,
-                    sizeof(float) * (size_t)j->e * (size_t)dc_mlp_parts(j) * (size_t)(j->width + 1),
-                    (void **)&j->head_parts));
+        DC_TRY(take(p, sizeof(float) * (size_t)j->e * (size_t)j->parts, (void **)&j->head_bias));
     return DC_OK;
 }
 
@@ -150,36 +158,36 @@ dc_status dc_nets_take(dc_program *p) {
     return DC_OK;
 }
 
-// dW of all layers; of a head with several outputs too.
-dc_status dc_net_weights(dc_program *p, const net *n) {
-    const mlp *j = &n->job;
-    DC_TRY(dc_mlp_weights(p->cuda, j));
-    if (j->head_parts) return DC_OK;
-    int rows = j->hi - j->lo;
-    tensor h = {j->layer[j->layers - 1].h, j->e, rows, j->width, j->width,
-                (int64_t)rows * j->width,  true};
-    return dc_head_dw(p->cuda, h, grad_of(p, n->head), p->parts[(size_t)n->head].p);
-}
-
 static void list_net_sums(dc_program *p, const net *n) {
     const mlp *j = &n->job;
-    int count = dc_mlp_parts(j);
-    int64_t stride = 3 * j->width, step = count * stride;
-    for (int i = 0; i < j->layers; i++) {
-        const float *parts = j->layer[i].parts;
-        const dc_node *norm = node(p, n->norm[(size_t)i]);
-        dc_push_sum(p, norm, 1, parts, count, stride, step, j->width);
-        dc_push_sum(p, norm, 2, parts + j->width, count, stride, step, j->width);
-        dc_push_sum(p, node(p, n->linear[(size_t)i]), 2, parts + 2 * j->width, count, stride, step,
+    int64_t width = j->width, stride = MLP_SUMS * width, step = j->parts * stride;
+    auto push = [&](const dc_node *to, int input, int layer, int kind) {
+        dc_push_sum(p, to, input, j->layer[layer].parts + kind * width, j->parts, stride, step,
                     j->width);
+    };
+    for (int i = 0; i < j->layers; i++) {
+        const dc_node *norm = node(p, n->norm[(size_t)i]);
+        push(norm, 1, i, D_SCALE);
+        push(norm, 2, i, D_SHIFT);
+        push(node(p, n->linear[(size_t)i]), 2, i, D_B);
     }
-    if (!j->head_parts) return;
-    stride = j->width + 1;
-    dc_push_sum(p, node(p, n->head), 1, j->head_parts, count, stride, count * stride, j->width);
-    dc_push_sum(p, node(p, n->head), 2, j->head_parts + j->width, count, stride, count * stride, 1);
+    if (!j->head_bias) return;
+    push(node(p, n->head), 1, j->layers - 1, D_HEAD);
+    dc_push_sum(p, node(p, n->head), 2, j->head_bias, j->parts, 1, j->parts, 1);
 }
 
 void dc_nets_sums(dc_program *p) {
     for (const net &n : p->nets)
         if (n.weights) list_net_sums(p, &n);
+}
+
+int dc_nets_norms(dc_program *p, int64_t from, int64_t to, double *first) {
+    int count = 0;
+    for (net &n : p->nets) {
+        int64_t offset = node(p, node(p, n.linear[0])->in[1])->offset;
+        if (!n.weights || offset < from || offset >= to) continue;
+        n.job.norms = first ? first + count : NULL;
+        count += dc_mlp_weight_blocks(&n.job);
+    }
+    return count;
 }

@@ -268,7 +268,8 @@ void dc_push_unit(dc_program *p, unit::kind what, dc_ref r) {
         if (what == unit::NET) u.writes.push_back(n->head);
         if (what != unit::NET) u.reads.push_back(grad_key(p, n->head));
         if (what == unit::NET_BACK && n->job.dx) u.writes.push_back(grad_key(p, n->x));
-        (what == unit::NET_WEIGHTS ? u.reads : u.writes).push_back(inside);
+        if (what != unit::NET_HEAD) // which reads what forward made, as the gradient has it
+            (what == unit::NET_WEIGHTS ? u.reads : u.writes).push_back(inside);
     } else {
         const dc_node *n = node(p, r);
         for (int i = 0; i < n->in_count; i++) {
@@ -342,8 +343,10 @@ static void order_backward(dc_program *p) {
         if (!dc_is_narrow(n->op)) dc_group_flush(p, backward_keys(p, r), true);
         int whole = p->net_of[(size_t)r];
         if (whole >= 0) {
+            const net *n = &p->nets[(size_t)whole];
+            if (n->weights && !n->job.head_bias) dc_push_unit(p, unit::NET_HEAD, whole);
             dc_push_unit(p, unit::NET_BACK, whole);
-            if (p->nets[(size_t)whole].weights) dc_push_unit(p, unit::NET_WEIGHTS, whole);
+            if (n->weights) dc_push_unit(p, unit::NET_WEIGHTS, whole);
             continue;
         }
         order_zeros(p, r);
@@ -386,6 +389,36 @@ static void depend(dc_program *p, std::vector<std::vector<int>> *needs) {
     }
 }
 
+// Does a unit use weights that go early?
+static bool uses_early(const dc_program *p, const unit *u) {
+    if (u->what == unit::GROUP || u->what == unit::ZERO) return false;
+    dc_ref r = u->what >= unit::NET ? p->nets[(size_t)u->node].linear[0] : u->node;
+    const dc_node *n = node(p, r);
+    for (int i = 0; i < n->in_count; i++) {
+        const dc_node *owner = node(p, node(p, n->in[i])->base);
+        if (owner->op == DC_OP_PARAM && owner->offset < p->cut) return true;
+    }
+    return false;
+}
+
+// Units that neither use those weights nor lead to one that does.
+static void find_late(dc_program *p, const std::vector<std::vector<int>> &needs) {
+    std::vector<char> needed(p->units.size());
+    for (int u = (int)p->units.size() - 1; u >= 0; u--) {
+        unit *mine = &p->units[(size_t)u];
+        mine->late = p->cut && !needed[(size_t)u] && !uses_early(p, mine);
+        for (int v : needs[(size_t)u])
+            needed[(size_t)v] = needed[(size_t)v] || !mine->late;
+    }
+}
+
+// The last unit of a lane that is late, or not; -1: none.
+static int last_on(const dc_program *p, int lane, bool late) {
+    for (int u = (int)p->units.size() - 1; u >= 0; u--)
+        if (p->units[(size_t)u].lane == lane && p->units[(size_t)u].late == late) return u;
+    return -1;
+}
+
 // A unit follows the latest of those it waits for, if that one is the last of its lane; else it takes
 // the lane that has been idle for longest.
 static void choose_lanes(dc_program *p) {
@@ -416,27 +449,33 @@ static void choose_lanes(dc_program *p) {
                 p->units[(size_t)v].awaited = true;
             }
     }
+    find_late(p, needs);
     for (int l = 0; l < LANES; l++)
-        if (last[l] >= 0) p->units[(size_t)last[l]].awaited = true; // by what comes after all
+        for (int late = 0; late < 2; late++) // by what comes after all
+            if (last_on(p, l, late) >= 0) p->units[(size_t)last_on(p, l, late)].awaited = true;
 }
 
 // ---- building ----
 
-// What the update walks over: matrices with panels in strips of 16 rows, the rest in flat spans.
+// What the update walks over: matrices with panels in strips of rows, the rest in flat spans.
 static void list_pieces(dc_program *p, std::vector<piece> *out) {
     std::sort(p->matrices.begin(), p->matrices.end(),
               [](const panels &a, const panels &b) { return a.offset < b.offset; });
     int64_t at = 0;
-    auto flat = [&](int64_t end) {
+    auto span = [&](int64_t end) {
         for (; at < end; at += PIECE)
             out->push_back(piece{at, -1, 0, 0, (int)(end - at < PIECE ? end - at : PIECE)});
         at = end;
+    };
+    auto flat = [&](int64_t end) {
+        if (at < p->cut && p->cut < end) span(p->cut);
+        span(end);
     };
     for (int m = 0; m < (int)p->matrices.size(); m++) {
         const panels *f = &p->matrices[(size_t)m];
         flat(f->offset);
         for (int e = 0; e < f->e; e++)
-            for (int row = 0; row < f->rows; row += 16)
+            for (int row = 0; row < f->rows; row += STRIP)
                 out->push_back(
                     piece{f->offset + ((int64_t)e * f->rows + row) * f->cols, m, e, row, 0});
         at = f->offset + (int64_t)f->e * f->rows * f->cols;
@@ -445,8 +484,67 @@ static void list_pieces(dc_program *p, std::vector<piece> *out) {
     flat(p->slabs.size);
 }
 
+// Part of the update: weights in [from, to). Sums over rows that are left, and where shares of the gradient's norm go:
+// networks leave some for dW, the sums the rest.
+static dc_status upload_part(dc_program *p, update_job *j, int64_t from, int64_t to,
+                             const std::vector<piece> &all) {
+    std::vector<int2> blocks;
+    std::vector<piece> pieces;
+    for (int s = 0; s < (int)p->sums.size(); s++) {
+        int64_t offset = p->sums[(size_t)s].out - p->slabs.grad;
+        for (int at = 0; offset >= from && offset < to && at < p->sums[(size_t)s].length;
+             at += SUM_BLOCK)
+            blocks.push_back(make_int2(s, at));
+    }
+    for (const piece &f : all)
+        if (f.offset >= from && f.offset < to) pieces.push_back(f);
+    j->sum_count = (int)blocks.size();
+    j->piece_count = (int)pieces.size();
+    int shares = dc_nets_norms(p, from, to, NULL) + j->sum_count + 1;
+    j->norm_count = j->whole_norm ? NORM_BLOCKS : shares;
+    DC_TRY(take(p, (size_t)(shares + NORM_BLOCKS) * sizeof(double), (void **)&j->norms));
+    dc_nets_norms(p, from, to, j->norms + (j->whole_norm ? NORM_BLOCKS : 0));
+    update_plan plan = {};
+    DC_TRY(upload(p, &plan, sizeof plan, (void **)&j->plan));
+    if (!pieces.empty())
+        DC_TRY(upload(p, pieces.data(), pieces.size() * sizeof(piece), (void **)&j->pieces));
+    if (blocks.empty()) return DC_OK;
+    return upload(p, blocks.data(), blocks.size() * sizeof(int2), (void **)&j->sum_blocks);
+}
+
+// Does every gradient leave its share of the norm? A layer that is no part of a network does not, and what two sums make
+// has no square until both are there.
+static bool shares_norm(const dc_program *p) {
+    for (const column_sum &s : p->sums)
+        if (s.add) return false;
+    for (const unit &u : p->units)
+        if (u.what == unit::WEIGHTS && !is_head(p, u.node) && !is_thin(p, u.node)) return false;
+    return true;
+}
+
+static dc_status upload_parts(dc_program *p) {
+    std::vector<piece> pieces;
+    list_pieces(p, &pieces);
+    update_job *whole = &p->job[1], *early = &p->job[0];
+    if (!p->sums.empty())
+        DC_TRY(
+            upload(p, p->sums.data(), p->sums.size() * sizeof(column_sum), (void **)&whole->sums));
+    if (!p->matrices.empty()) // which list_pieces has put in order
+        DC_TRY(upload(p, p->matrices.data(), p->matrices.size() * sizeof(panels),
+                      (void **)&whole->matrices));
+    whole->whole_norm = !shares_norm(p);
+    whole->last = true;
+    *early = *whole;
+    early->last = false;
+    if (p->cut) {
+        DC_TRY(upload_part(p, early, 0, p->cut, pieces));
+        whole->before = early->plan;
+    }
+    return upload_part(p, whole, p->cut, p->slabs.size, pieces);
+}
+
 static dc_status upload_lists(dc_program *p) {
-    update_job *j = &p->job;
+    update_job *j = &p->job[1];
     *j = update_job{p->slabs.live,        p->slabs.ema,        p->slabs.grad,     p->slabs.m,
                     p->slabs.v,           p->slabs.size,       p->slabs.ema_size, p->spec.lr,
                     p->spec.beta1,        p->spec.beta2,       p->spec.eps,       p->spec.tau,
@@ -455,7 +553,6 @@ static dc_status upload_lists(dc_program *p) {
     dc_cuda_state state = {};
     state.bad_step = -1;
     DC_TRY(upload(p, &state, sizeof state, (void **)&j->state));
-    DC_TRY(take(p, NORM_BLOCKS * sizeof(double), (void **)&j->norms));
     std::vector<const float *> metrics;
     for (int i = 0; i < p->spec.metric_count; i++)
         metrics.push_back((const float *)value_of(p, p->spec.metrics[i]).p);
@@ -463,26 +560,13 @@ static dc_status upload_lists(dc_program *p) {
     if (!metrics.empty())
         DC_TRY(upload(p, metrics.data(), metrics.size() * sizeof(float *), (void **)&j->metrics));
     if (p->g->loss >= 0) j->loss = (const float *)value_of(p, p->g->loss).p;
-    list_sums(p);
-    j->sum_count = (int)p->sums.size();
-    for (const column_sum &s : p->sums)
-        j->sum_longest = s.length > j->sum_longest ? s.length : j->sum_longest;
-    if (j->sum_count)
-        DC_TRY(upload(p, p->sums.data(), p->sums.size() * sizeof(column_sum), (void **)&j->sums));
-    std::vector<piece> pieces;
-    list_pieces(p, &pieces);
-    j->piece_count = (int)pieces.size();
     for (const panels &m : p->matrices)
         j->widest = m.cols > j->widest ? m.cols : j->widest;
-    DC_TRY(upload(p, pieces.data(), pieces.size() * sizeof(piece), (void **)&j->pieces));
-    if (!p->matrices.empty())
-        DC_TRY(upload(p, p->matrices.data(), p->matrices.size() * sizeof(panels),
-                      (void **)&j->matrices));
     j->shadow_count = (int)p->shadows.size();
     if (j->shadow_count)
         DC_TRY(
             upload(p, p->shadows.data(), p->shadows.size() * sizeof(shadow), (void **)&j->shadows));
-    return DC_OK;
+    return upload_parts(p);
 }
 
 static dc_status build(dc_program *p) {
@@ -507,9 +591,13 @@ static dc_status build(dc_program *p) {
     order_forward(p);
     order_backward(p);
     dc_group_flush_all(p);
+    list_sums(p);
+    int64_t first = p->spec.policy_first;
+    if (p->g->loss >= 0 && first > 0 && first < p->slabs.size && shares_norm(p)) p->cut = first;
     choose_lanes(p);
     CU(cudaEventCreateWithFlags(&p->begin, cudaEventDisableTiming));
     CU(cudaEventCreateWithFlags(&p->beside, cudaEventDisableTiming));
+    CU(cudaEventCreateWithFlags(&p->early, cudaEventDisableTiming));
     for (unit &u : p->units)
         if (u.awaited) CU(cudaEventCreateWithFlags(&u.done, cudaEventDisableTiming));
     return upload_lists(p);
@@ -535,6 +623,7 @@ extern "C" void dc_program_free(dc_program *p) {
     if (!p) return;
     if (p->begin) cudaEventDestroy(p->begin);
     if (p->beside) cudaEventDestroy(p->beside);
+    if (p->early) cudaEventDestroy(p->early);
     for (unit &u : p->units)
         if (u.done) cudaEventDestroy(u.done);
     delete p;
@@ -545,7 +634,7 @@ extern "C" const dc_slabs *dc_program_slabs(const dc_program *p) {
 }
 
 extern "C" dc_cuda_state *dc_program_state(const dc_program *p) {
-    return p->job.state;
+    return p->job[1].state;
 }
 
 extern "C" dc_cuda_input dc_program_input(const dc_program *p, dc_ref r) {
@@ -573,7 +662,9 @@ extern "C" dc_status dc_program_value(dc_program *p, dc_ref r, float *out) {
 }
 
 extern "C" dc_status dc_program_refresh(dc_program *p) {
-    return dc_shadows_run(p->cuda, &p->job);
+    for (int i = p->cut ? 0 : 1; i < 2; i++)
+        DC_TRY(dc_shadows_run(p->cuda, &p->job[i]));
+    return DC_OK;
 }
 
 static dc_status start(dc_program *p, const unit *u) {
@@ -595,7 +686,11 @@ static dc_status start(dc_program *p, const unit *u) {
     case unit::NET_BACK:
         return dc_mlp_backward(p->cuda, &p->nets[(size_t)u->node].job);
     case unit::NET_WEIGHTS:
-        return dc_net_weights(p, &p->nets[(size_t)u->node]);
+        return dc_mlp_weights(p->cuda, &p->nets[(size_t)u->node].job);
+    case unit::NET_HEAD: {
+        const net *n = &p->nets[(size_t)u->node];
+        return dc_mlp_head_weights(p->cuda, &n->job, p->parts[(size_t)n->head].p);
+    }
     case unit::GROUP: {
         const group *g = &p->groups[(size_t)u->node];
         return dc_narrow_run(p->cuda, &g->list);
@@ -618,43 +713,78 @@ static dc_status start_on_lane(dc_program *p, const unit *u, bool *used) {
     return DC_OK;
 }
 
-static dc_status start_all(dc_program *p) {
-    bool used[LANES] = {false};
-    int last[LANES];
-    CU(cudaEventRecord(p->begin, p->cuda->lanes[0]));
-    for (int u = 0; u < (int)p->units.size(); u++) {
-        DC_TRY(start_on_lane(p, &p->units[(size_t)u], used));
-        last[p->units[(size_t)u].lane] = u;
+// Let a stream wait for what was started on lanes: all that is late, or all that is not.
+static dc_status await_lanes(dc_program *p, cudaStream_t stream, bool late) {
+    for (int l = 0; l < LANES; l++) {
+        int u = last_on(p, l, late);
+        if (u >= 0 && stream != p->cuda->lanes[l])
+            CU(cudaStreamWaitEvent(stream, p->units[(size_t)u].done));
     }
-    for (int l = 1; l < LANES; l++)
-        if (used[l]) CU(cudaStreamWaitEvent(p->cuda->lanes[0], p->units[(size_t)last[l]].done));
     return DC_OK;
 }
 
-extern "C" dc_status dc_program_gradients(dc_program *p) {
-    dc_status status = start_all(p);
+static dc_status start_units(dc_program *p, bool late, bool *used) {
+    for (unit &u : p->units)
+        if (u.late == late) DC_TRY(start_on_lane(p, &u, used));
+    return DC_OK;
+}
+
+// The early part of the update, beside what is late.
+static dc_status start_early(dc_program *p, const dc_beside *beside) {
+    p->cuda->stream = p->cuda->lanes[LANES];
+    DC_TRY(await_lanes(p, p->cuda->stream, false));
+    DC_TRY(dc_column_sums(p->cuda, &p->job[0]));
+    DC_TRY(dc_update_run(p->cuda, &p->job[0]));
+    if (beside) DC_TRY(beside->first(beside->ctx));
+    CU(cudaEventRecord(p->early, p->cuda->stream));
+    return DC_OK;
+}
+
+static dc_status start_all(dc_program *p, bool update, const dc_beside *beside) {
+    bool used[LANES] = {false};
+    CU(cudaEventRecord(p->begin, p->cuda->lanes[0]));
+    DC_TRY(start_units(p, false, used));
+    if (update && p->cut) DC_TRY(start_early(p, beside));
+    DC_TRY(start_units(p, true, used));
+    cudaStream_t stream = p->cuda->lanes[0];
+    for (int late = 0; late < 2; late++)
+        DC_TRY(await_lanes(p, stream, late));
+    if (update && p->cut) CU(cudaStreamWaitEvent(stream, p->early));
+    return DC_OK;
+}
+
+// Then sums over rows; `update`: with the early part of it.
+static dc_status start_step(dc_program *p, bool update, const dc_beside *beside) {
+    dc_status status = start_all(p, update, beside);
     p->cuda->stream = p->cuda->lanes[0];
     p->cuda->workspace = p->cuda->workspaces[0];
     DC_TRY(status);
-    return dc_column_sums(p->cuda, &p->job);
+    if (!update && p->cut) DC_TRY(dc_column_sums(p->cuda, &p->job[0]));
+    return dc_column_sums(p->cuda, &p->job[1]);
+}
+
+extern "C" dc_status dc_program_gradients(dc_program *p) {
+    return start_step(p, false, NULL);
 }
 
 // Lane 1 has nothing to do then.
-static dc_status start_beside(dc_program *p, dc_enqueue_fn *beside, void *ctx) {
+static dc_status start_beside(dc_program *p, const dc_beside *beside) {
     cudaStream_t lane = p->cuda->lanes[1];
     CU(cudaEventRecord(p->begin, p->cuda->lanes[0]));
     CU(cudaStreamWaitEvent(lane, p->begin));
     p->cuda->stream = lane;
-    dc_status status = beside(ctx);
+    dc_status status = p->cut ? DC_OK : beside->first(beside->ctx);
+    if (status == DC_OK) status = beside->then(beside->ctx);
     p->cuda->stream = p->cuda->lanes[0];
     DC_TRY(status);
     CU(cudaEventRecord(p->beside, lane));
     return DC_OK;
 }
 
-extern "C" dc_status dc_program_update(dc_program *p, dc_enqueue_fn *beside, void *ctx) {
-    if (beside) DC_TRY(start_beside(p, beside, ctx));
-    DC_TRY(dc_update_run(p->cuda, &p->job));
+extern "C" dc_status dc_program_step(dc_program *p, const dc_beside *beside) {
+    DC_TRY(start_step(p, true, beside));
+    if (beside) DC_TRY(start_beside(p, beside));
+    DC_TRY(dc_update_run(p->cuda, &p->job[1]));
     if (beside) CU(cudaStreamWaitEvent(p->cuda->lanes[0], p->beside)); // it reads the counter too
-    return dc_tick_run(p->cuda, &p->job);
+    return dc_tick_run(p->cuda, &p->job[1]);
 }

@@ -1,4 +1,4 @@
-// A program as its files see it: program.cu orders and starts things, nets.cu has networks that are one launch,
+// A program as its files see it: program.cu orders and starts things, nets.cu has networks of equal layers,
 // groups.cu has narrow ops that go together.
 #ifndef DC_CUDA_PROGRAM_CUH
 #define DC_CUDA_PROGRAM_CUH
@@ -16,14 +16,16 @@ struct unit { // one thing to start
         GROUP,
         NET,
         NET_BACK,
-        NET_WEIGHTS
-    } what; // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward; NET: a whole network
+        NET_WEIGHTS,
+        NET_HEAD
+    } what; // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward; NET: a whole network; NET_HEAD: its head's dW
     dc_ref node; // or the group's or the network's number
     std::vector<int> reads,
         writes; // keys: r is node r's value, count + r its gradient, 2 count + r its sums
     std::vector<int> waits; // units of other lanes that must be done first
     int lane;
     bool awaited; // by another lane, so it leaves an event
+    bool late;    // the early part of the update need not wait for it
     cudaEvent_t done;
 };
 
@@ -44,7 +46,7 @@ struct part_sums { // of a layer's backward: where sums over rows lie until they
     int count;
 };
 
-struct net {                          // a whole network in one launch (mlp.cu)
+struct net {                          // a whole network of equal layers (mlp.cu)
     std::vector<dc_ref> linear, norm; // hidden layers
     dc_ref head, x;
     bool back, weights; // backward is wanted; with dW
@@ -74,8 +76,10 @@ struct dc_program {
     std::vector<final_op> finals;
     std::vector<column_sum> sums;
     std::vector<shadow> shadows;
-    update_job job;
-    cudaEvent_t begin, beside;
+    update_job
+        job[2];  // the whole update is the last of them; first, if there is one, what can go early
+    int64_t cut; // weights before it go early; 0: none
+    cudaEvent_t begin, beside, early;
     std::vector<int *> used; // by input: rows that are wanted
 };
 
@@ -188,8 +192,9 @@ void dc_push_sum(dc_program *p, const dc_node *n, int i, const float *parts, int
 // ---- nets.cu ----
 void dc_nets_find(dc_program *p);
 dc_status dc_nets_take(dc_program *p); // memory
-dc_status dc_net_weights(dc_program *p, const net *n);
 void dc_nets_sums(dc_program *p);
+// Where dW's squares go, of networks with weights in [from, to); their count.
+int dc_nets_norms(dc_program *p, int64_t from, int64_t to, double *first);
 
 // ---- groups.cu ----
 void dc_groups_scalars(dc_program *p); // first of all

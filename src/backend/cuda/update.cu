@@ -30,53 +30,6 @@ __device__ static void finish(const update_job &j) {
     }
 }
 
-__global__ static void column_sums(update_job j) {
-    if ((int)blockIdx.y == j.sum_count) {
-        if (blockIdx.x == 0) finish(j);
-        return;
-    }
-    column_sum s = j.sums[blockIdx.y];
-    int k = blockIdx.x * blockDim.x + threadIdx.x;
-    if (k >= s.length) return;
-    float sum = 0;
-#pragma unroll 8
-    for (int i = 0; i < s.count; i++)
-        sum += s.parts[i * s.stride + k];
-    s.out[k] = s.add ? s.out[k] + sum : sum;
-}
-
-dc_status dc_column_sums(dc_cuda *cuda, const update_job *j) {
-    if (!j->sum_count && !j->final_count) return DC_OK;
-    int blocks = j->sum_count ? div_up(j->sum_longest, 128) : 1;
-    column_sums<<<dim3(blocks, j->sum_count + 1), 128, 0, cuda->stream>>>(*j);
-    return dc_cuda_check(cudaGetLastError(), "column_sums(");
-}
-
-__global__ static void norm(update_job j) {
-    double sum = 0;
-    const float4 *g = (const float4 *)j.grad; // sizes are multiples of 16
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < j.size / 4;
-         i += (int64_t)gridDim.x * blockDim.x) {
-        float4 v = g[i];
-        sum += (double)(v.x * v.x + v.y * v.y) + (double)(v.z * v.z + v.w * v.w);
-    }
-    sum = block_sum(sum);
-    if (threadIdx.x == 0) j.norms[blockIdx.x] = sum;
-}
-
-// Every block adds up the same norms in the same order, so all agree.
-__device__ static double norm2_of(const update_job &j) {
-    return block_sum(threadIdx.x < NORM_BLOCKS ? j.norms[threadIdx.x] : 0);
-}
-
-__device__ static bool good(const update_job &j, double norm2) {
-    return j.state->bad_step < 0 && isfinite((float)norm2) && isfinite(*j.loss);
-}
-
-struct rates {
-    float tau, rest_tau, rate, beta1, beta2, rest1, rest2, eps, inv_c2;
-};
-
 __device__ static void one_weight(const rates &r, float g, float *p, float *m, float *v) {
     *m = r.beta1 * *m + r.rest1 * g;
     *v = r.beta2 * *v + r.rest2 * g * g;
@@ -87,14 +40,7 @@ __device__ static float pull(const rates &r, float ema, float p) {
     return r.tau * p + r.rest_tau * ema;
 }
 
-// Which numbers are updated this step, and how.
-struct plan {
-    bool go;
-    int64_t from, to;
-    rates r;
-};
-
-__device__ static void make_plan(const update_job &j, plan *p) {
+__device__ static void make_plan(const update_job &j, update_plan *p) {
     int64_t done = (int64_t)j.state->step;
     bool late = j.policy_after && done >= j.policy_after; // as dc_agent_adam has it
     p->from = late ? j.policy_first : 0;
@@ -106,8 +52,75 @@ __device__ static void make_plan(const update_job &j, plan *p) {
             (float)(1 - j.beta2), (float)j.eps,       (float)(1 / c2)};
 }
 
+// A block leaves share `number` of the norm. Who is the last of `blocks` adds all of them up in order, and says whether the
+// step counts.
+__device__ static void leave_norm(const update_job &j, double sum, int number, int blocks) {
+    __shared__ bool last;
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) {
+        j.norms[number] = sum;
+        __threadfence();
+        last = atomicInc(&j.plan->arrived, (unsigned)blocks - 1) == (unsigned)blocks - 1;
+    }
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    double norm2 = 0;
+    for (int i = threadIdx.x; i < j.norm_count; i += blockDim.x)
+        norm2 += __ldcg(&j.norms[i]);
+    norm2 = block_sum(norm2);
+    if (threadIdx.x) return;
+    bool so_far = j.before ? j.before->go : j.state->bad_step < 0;
+    j.plan->norm2 = norm2 + (j.before ? j.before->norm2 : 0);
+    j.plan->go = so_far && isfinite((float)norm2) && (!j.last || isfinite(__ldcg(j.loss)));
+}
+
+// Of all gradients, where some come from layers that leave no shares.
+__global__ static void norm(update_job j) {
+    double sum = 0;
+    const float4 *g = (const float4 *)j.grad; // sizes are multiples of 16
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < j.size / 4;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        float4 v = g[i];
+        sum += (double)(v.x * v.x + v.y * v.y) + (double)(v.z * v.z + v.w * v.w);
+    }
+    leave_norm(j, sum, blockIdx.x, NORM_BLOCKS);
+}
+
+// Block i takes 128 numbers of a sum; the last block what is left of reductions, and the plan of the update.
+__global__ static void column_sums(update_job j) {
+    double share = 0;
+    if ((int)blockIdx.x == j.sum_count) {
+        if (j.loss && threadIdx.x == blockDim.x - 1) make_plan(j, j.plan);
+        if (j.last) finish(j);
+        __syncthreads();
+    } else {
+        int2 mine = j.sum_blocks[blockIdx.x];
+        column_sum s = j.sums[mine.x];
+        int k = mine.y + threadIdx.x;
+        float sum = 0;
+        if (k < s.length) {
+#pragma unroll 8
+            for (int i = 0; i < s.count; i++)
+                sum += s.parts[i * s.stride + k];
+            if (s.add) sum += s.out[k];
+            s.out[k] = sum;
+            share = (double)sum * sum;
+        }
+    }
+    if (j.loss && !j.whole_norm)
+        leave_norm(j, share, j.norm_count - gridDim.x + blockIdx.x, gridDim.x);
+}
+
+dc_status dc_column_sums(dc_cuda *cuda, const update_job *j) {
+    if (!j->sum_count && !j->final_count) return DC_OK;
+    DC_TRY(want_shared(cuda, column_sums));
+    column_sums<<<j->sum_count + 1, SUM_BLOCK, 0, cuda->stream>>>(*j);
+    return dc_cuda_check(cudaGetLastError(), "column_sums(");
+}
+
 // A span of numbers; from the weights before the step comes the EMA. Ends are multiples of 4.
-__device__ static void update_span(const update_job &j, const plan &p, const piece &s) {
+__device__ static void update_span(const update_job &j, const update_plan &p, const piece &s) {
     const rates &r = p.r;
     for (int64_t i = s.offset / 4 + threadIdx.x; i < (s.offset + s.count) / 4; i += blockDim.x) {
         if (4 * i < p.from || 4 * i >= p.to) continue;
@@ -128,9 +141,9 @@ __device__ static void update_span(const update_job &j, const plan &p, const pie
     }
 }
 
-// ---- matrices with panels: 16 rows pass through shared memory, so that memory is read and written in lines ----
+// ---- matrices with panels: STRIP rows pass through shared memory, so that memory is read and written in lines ----
 
-enum { STRIP = 16, AT_ONCE = 4 };
+enum { AT_ONCE = 2 };
 
 struct strip { // (STRIP) rows of bf16
     bf16 *p;
@@ -181,7 +194,7 @@ __device__ static void round_to(bf16 *to, float4 v) {
 // Update the strip's numbers (V: one or four at a time) and leave them, rounded, in shared memory. Loads go
 // before stores, so that many are under way.
 template <bool TRAIN, typename V>
-__device__ static void update_numbers(const update_job &j, const plan &p, const piece &s,
+__device__ static void update_numbers(const update_job &j, const update_plan &p, const piece &s,
                                       const panels &f, const strip &live, const strip &ema) {
     enum { N = sizeof(V) / sizeof(float) };
     bool has_ema = f.offset < j.ema_size, goes = TRAIN && s.offset >= p.from && s.offset < p.to;
@@ -227,7 +240,7 @@ __device__ static uint4 *place(bf16 *w, int in_pad, int wide, int e, int n, int 
 // Columns of the strip are the panels' rows.
 __device__ static void store_down(const piece &s, const panels &f, const strip &from, bf16 *to) {
     int in_pad = (f.rows + PANEL_IN - 1) / PANEL_IN * PANEL_IN;
-    for (int i = threadIdx.x; i < 2 * f.cols; i += blockDim.x) {
+    for (int i = threadIdx.x; i < STRIP / 8 * f.cols; i += blockDim.x) {
         int c = i % f.cols, half = i / f.cols * 8;
         alignas(16) bf16 v[8];
 #pragma unroll
@@ -248,7 +261,7 @@ __device__ static void store_along(const piece &s, const panels &f, const strip 
 }
 
 template <bool TRAIN>
-__device__ static void update_strip(const update_job &j, const plan &p, const piece &s) {
+__device__ static void update_strip(const update_job &j, const update_plan &p, const piece &s) {
     extern __shared__ __align__(16) char shared[];
     int ld = (j.widest + 7) / 8 * 8 + 8;
     strip live = {(bf16 *)shared, ld}, ema = {(bf16 *)shared + STRIP * ld, ld};
@@ -265,19 +278,15 @@ __device__ static void update_strip(const update_job &j, const plan &p, const pi
 }
 
 // A block takes a piece. Without TRAIN: panels alone.
-template <bool TRAIN> __global__ static void __launch_bounds__(256) update(update_job j) {
-    __shared__ plan shared;
-    if (TRAIN) {
-        double norm2 = norm2_of(j);
-        if (!good(j, norm2)) return;
-        if (threadIdx.x == 0) make_plan(j, &shared);
-        __syncthreads();
-    }
+template <bool TRAIN> __global__ static void __launch_bounds__(256, 4) update(update_job j) {
+    update_plan plan = {};
+    if (TRAIN) plan = *j.plan;
+    if (TRAIN && !plan.go) return;
     piece s = j.pieces[blockIdx.x];
     if (s.matrix >= 0)
-        update_strip<TRAIN>(j, shared, s);
+        update_strip<TRAIN>(j, plan, s);
     else if (TRAIN)
-        update_span(j, shared, s);
+        update_span(j, plan, s);
 }
 
 __device__ static void copy4(bf16 *to, const float *from) {
@@ -314,8 +323,7 @@ static dc_status copy_shadows(dc_cuda *cuda, const update_job *j) {
 template <bool TRAIN> static dc_status start_update(dc_cuda *cuda, const update_job *j) {
     size_t bytes =
         j->matrices ? (size_t)(2 * STRIP * ((j->widest + 7) / 8 * 8 + 8)) * sizeof(bf16) : 0;
-    CU(cudaFuncSetAttribute(update<TRAIN>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                            (int)bytes));
+    DC_TRY(want_shared(cuda, update<TRAIN>));
     update<TRAIN><<<j->piece_count, 256, bytes, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
 }
@@ -327,9 +335,8 @@ dc_status dc_shadows_run(dc_cuda *cuda, const update_job *j) {
 
 // Metrics of the step, and the counter.
 __global__ static void tick(update_job j) {
-    double norm2 = norm2_of(j);
-    bool fine = good(j, norm2);
-    __syncthreads();
+    double norm2 = j.plan->norm2;
+    bool fine = j.plan->go;
     if (fine && threadIdx.x < j.metric_count) j.state->sums[threadIdx.x] += *j.metrics[threadIdx.x];
     if (threadIdx.x) return;
     j.state->norm2 = norm2;
@@ -342,13 +349,14 @@ __global__ static void tick(update_job j) {
 }
 
 dc_status dc_update_run(dc_cuda *cuda, const update_job *j) {
-    norm<<<NORM_BLOCKS, 256, 0, cuda->stream>>>(*j);
+    if (j->whole_norm) norm<<<NORM_BLOCKS, 256, 0, cuda->stream>>>(*j);
     DC_TRY(start_update<true>(cuda, j));
-    DC_TRY(copy_shadows(cuda, j));
+    if (j->last) DC_TRY(copy_shadows(cuda, j));
     return dc_cuda_check(cudaGetLastError(), "update(");
 }
 
 dc_status dc_tick_run(dc_cuda *cuda, const update_job *j) {
+    DC_TRY(want_shared(cuda, tick));
     tick<<<1, NORM_BLOCKS, 0, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
 }

@@ -1,0 +1,56 @@
+// What the kernels of whole networks share (mlp.cu, mlp_weights.cu): tiles, pieces, a row's mean and spread.
+#ifndef DC_CUDA_MLP_CUH
+#define DC_CUDA_MLP_CUH
+
+#include "backend/cuda/hopper.cuh"
+
+enum {
+    COLUMNS = 128,                        // of a tile
+    SPAN = PANEL_IN,                      // columns of a piece, and rows
+    PIECE_BYTES = MLP_ROWS * SPAN * 2,    // of rows
+    HALF_BYTES = COLUMNS * SPAN * 2,      // of a panel
+    BLOCK_BYTES = MLP_ROWS * COLUMNS * 2, // what a group of four warps makes
+};
+
+// The piece of 64 rows and 64 columns that begins at (row, column).
+__device__ static inline char *piece_at(const mlp &j, bf16 *p, int e, int row, int column) {
+    return (char *)p + (((int64_t)e * j.rows + row) / MLP_ROWS * (j.width / SPAN) + column / SPAN) *
+                           PIECE_BYTES;
+}
+
+// Where a column of a row lies in pieces that follow each other.
+__device__ static inline int place(int row, int column) {
+    return column / SPAN * PIECE_BYTES + row * 128 + ((column % SPAN * 2) ^ ((row & 7) << 4));
+}
+
+// Two sums over a row, that blocks left for 128 columns each: two threads load what a row has (ask), and add it up later
+// (finish), so that other things can go on meanwhile.
+struct row_sums {
+    float2 part[MLP_WIDEST / COLUMNS / 2];
+    __device__ void ask(const mlp &j, const float2 *sums, int e, int row) {
+        int across = j.width / COLUMNS;
+        const float2 *p = sums + ((int64_t)e * j.rows + row) * across;
+#pragma unroll
+        for (int i = 0; i < MLP_WIDEST / COLUMNS / 2; i++) {
+            int at = 2 * i + threadIdx.x % 2;
+            part[i] = at < across ? p[at] : make_float2(0, 0);
+        }
+    }
+    __device__ float2 finish(const mlp &j) const { // means over the row
+        float2 sum = {0, 0};
+#pragma unroll
+        for (int i = 0; i < MLP_WIDEST / COLUMNS / 2; i++) {
+            sum.x += part[i].x;
+            sum.y += part[i].y;
+        }
+        sum.x += __shfl_xor_sync(~0u, sum.x, 1);
+        sum.y += __shfl_xor_sync(~0u, sum.y, 1);
+        return make_float2(sum.x / (float)j.width, sum.y / (float)j.width);
+    }
+    __device__ float2 finish_stats(const mlp &j) const { // mean, 1/spread
+        float2 m = finish(j);
+        return make_float2(m.x, rsqrtf(fmaxf(m.y - m.x * m.x, 0.0f) + 1e-6f));
+    }
+};
+
+#endif
