@@ -87,6 +87,12 @@ def run_on(env, actions):
     return [np.array(column[1:] if column[0] is None else column) for column in zip(*rows)], draws.values
 
 
+def broke_down(env):
+    """Did the physics since the last reset meet NaN, or numbers too large?"""
+    kinds = (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL, mujoco.mjtWarning.mjWARN_BADQACC)
+    return any(env.data.warning[int(kind)].number for kind in kinds)
+
+
 def states(env, count, rng):
     """States as they occur: a reset, then a few random steps, anywhere in the free cells."""
     cells = np.argwhere(env.maze_map == 0)
@@ -113,7 +119,15 @@ def compare(scratch, name, form, starts, steps, dtype=np.float64):
     actions = rng.uniform(-1.2, 1.2, (starts, steps, *env.action_space.shape)).astype(dtype)
     # Every other run keeps to one direction for a while, or a point would never get far.
     actions[::2] = np.repeat(actions[::2, ::25], 25, axis=1)[:, :steps]
-    played, draws = zip(*[play(env, *start) for start in zip(qpos, qvel, goal, actions)])
+    played, draws = [], []
+    for i in range(starts):
+        one, drawn = play(env, qpos[i], qvel[i], goal[i], actions[i])
+        while broke_down(env):  # a body deep inside of a wall: MuJoCo itself begins anew then
+            qpos[i], qvel[i] = next(states(env, 1, rng))
+            goal[i] = goals_near(env, qpos[i], rng)
+            one, drawn = play(env, qpos[i], qvel[i], goal[i], actions[i])
+        played.append(one)
+        draws.append(drawn)
     theirs = [np.array(column) for column in zip(*played)]
     full = f"{name}-{form}-v0" if form else f"{name}-v0"
     ours = replay(scratch, full, qpos=qpos, qvel=qvel, goal_xy=goal, actions=actions, draws=padded(draws))
