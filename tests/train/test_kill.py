@@ -46,7 +46,9 @@ def kill_once(folder, seen):
     time.sleep(random.choice([0.005, 0.03, 0.1, 0.25]) * random.random())
     process.kill()
     out, err = process.communicate()
-    assert process.returncode in (0, -9) and not complaints(err), (process.returncode, err)
+    # A checked build looks for leaks at its end, from another thread; killed then, that one tells it.
+    told = [line for line in complaints(err) if "Unable to get registers from thread" not in line]
+    assert process.returncode in (0, -9) and not told, (process.returncode, err)
     if resumed:
         check_resumed(out, before)
     assert newest_step(folder) >= before
