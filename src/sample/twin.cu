@@ -439,30 +439,25 @@ extern "C" void dc_twin_free(dc_twin *t) {
     delete t;
 }
 
-// Like all kernels of a step (backend/cuda/internal.cuh), so that others need not wait: a hint.
-template <typename K> static K *shared(K *kernel) {
-    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                               cudaSharedmemCarveoutMaxShared);
-    return kernel;
-}
-
 extern "C" dc_status dc_twin_draw(dc_twin *t, int ahead) {
     const draw_job *j = &t->job;
     int threads = ROWS * TEAM, trees = j->tree ? (j->batch + ROWS - 1) / ROWS : 0;
     bool rest = j->pairs || j->propagation || j->actor || j->grounding;
     int blocks = trees + (rest ? (j->batch + threads - 1) / threads : 0);
     cudaStream_t stream = dc_cuda_stream(t->cuda);
+    DC_TRY(dc_cuda_want_shared(t->cuda, (const void *)draw));
+    DC_TRY(dc_cuda_want_shared(t->cuda, (const void *)pack_rows));
     if (blocks) // of a fed twin there are none
-        shared(draw)<<<blocks, threads, j->tree ? (size_t)j->batch * 4 : 0, stream>>>(*j, ahead);
-    if (t->packs)
-        shared(pack_rows)<<<t->pack_inputs, 1024, 0, stream>>>(t->packs, t->firsts, j->batch);
+        draw<<<blocks, threads, j->tree ? (size_t)j->batch * 4 : 0, stream>>>(*j, ahead);
+    if (t->packs) pack_rows<<<t->pack_inputs, 1024, 0, stream>>>(t->packs, t->firsts, j->batch);
     return dc_cuda_started("sampling");
 }
 
 extern "C" dc_status dc_twin_gather(dc_twin *t, int ahead) {
     int warps = t->feed_count * t->job.batch;
-    shared(gather)<<<(warps + 7) / 8, 256, 0, dc_cuda_stream(t->cuda)>>>(t->job, t->feeds,
-                                                                         t->feed_count, ahead);
+    DC_TRY(dc_cuda_want_shared(t->cuda, (const void *)gather));
+    gather<<<(warps + 7) / 8, 256, 0, dc_cuda_stream(t->cuda)>>>(t->job, t->feeds, t->feed_count,
+                                                                 ahead);
     return dc_cuda_started("sampling");
 }
 

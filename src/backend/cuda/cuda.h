@@ -60,7 +60,8 @@ enum { DC_CUDA_SUMS = 32 };
 typedef struct dc_cuda_state {
     uint64_t step; // updates done
     int64_t
-        bad_step; // first step with NaN or Inf in loss or gradient, -1: none. Nothing is updated from then on
+        bad_step; // first step with NaN or Inf in loss or gradient, -1: none. Nothing is updated from then on,
+        // except that weights before policy_first may have made that step (dc_program_step)
     double sums[DC_CUDA_SUMS]; // metrics, then the gradient's norm, added up over steps
     double norm2;              // of the last gradient
 } dc_cuda_state;
@@ -111,6 +112,11 @@ typedef struct dc_beside {
     void *ctx;
 } dc_beside;
 dc_status dc_program_step(dc_program *program, const dc_beside *beside);
+
+// Let a kernel have all the shared memory that there is. A multiprocessor must be idle to give more of its memory to
+// shared memory: so that large blocks can follow small ones without waiting for that, all kernels of a step want as much
+// as there is. It is always the same, so that host threads do not disturb each other.
+dc_status dc_cuda_want_shared(const dc_cuda *cuda, const void *kernel);
 
 // Streams of their own for parts of a recording that do not wait for each other: made before it; within it,
 // branch 0 first, then others, which start where it started; joined, all are done.

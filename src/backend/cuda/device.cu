@@ -121,6 +121,16 @@ extern "C" void dc_cuda_close(dc_cuda *cuda) {
     delete cuda;
 }
 
+extern "C" dc_status dc_cuda_want_shared(const dc_cuda *cuda, const void *kernel) {
+    cudaFuncAttributes has;
+    CU(cudaFuncGetAttributes(&has, kernel));
+    CU(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                            cuda->shared_most - (int)has.sharedSizeBytes));
+    CU(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                            cudaSharedmemCarveoutMaxShared));
+    return DC_OK;
+}
+
 extern "C" const char *dc_cuda_name(const dc_cuda *cuda) {
     return cuda->name;
 }

@@ -45,17 +45,8 @@ struct dc_cuda {
 dc_status dc_cuda_check(cudaError_t error, const char *call);
 #define CU(call) DC_TRY(dc_cuda_check((call), #call))
 
-// Let a kernel have all the shared memory that there is. A multiprocessor must be idle to give more of its memory to
-// shared memory: so that large blocks can follow small ones without waiting for that, all kernels of a step want as much
-// as there is. It is always the same, so that host threads do not disturb each other.
 template <typename K> static inline dc_status want_shared(const dc_cuda *cuda, K kernel) {
-    cudaFuncAttributes has;
-    CU(cudaFuncGetAttributes(&has, kernel));
-    CU(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                            cuda->shared_most - (int)has.sharedSizeBytes));
-    CU(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                            cudaSharedmemCarveoutMaxShared));
-    return DC_OK;
+    return dc_cuda_want_shared(cuda, (const void *)kernel);
 }
 
 // (e, rows, cols) in device memory, rows ld numbers apart, members `step` numbers apart (0: shared).

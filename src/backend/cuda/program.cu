@@ -525,22 +525,22 @@ static bool shares_norm(const dc_program *p) {
 static dc_status upload_parts(dc_program *p) {
     std::vector<piece> pieces;
     list_pieces(p, &pieces);
-    update_job *whole = &p->job[1], *early = &p->job[0];
+    update_job *rest = &p->job[1], *early = &p->job[0];
     if (!p->sums.empty())
         DC_TRY(
-            upload(p, p->sums.data(), p->sums.size() * sizeof(column_sum), (void **)&whole->sums));
+            upload(p, p->sums.data(), p->sums.size() * sizeof(column_sum), (void **)&rest->sums));
     if (!p->matrices.empty()) // which list_pieces has put in order
         DC_TRY(upload(p, p->matrices.data(), p->matrices.size() * sizeof(panels),
-                      (void **)&whole->matrices));
-    whole->whole_norm = !shares_norm(p);
-    whole->last = true;
-    *early = *whole;
+                      (void **)&rest->matrices));
+    rest->whole_norm = !shares_norm(p);
+    rest->last = true;
+    *early = *rest;
     early->last = false;
     if (p->cut) {
         DC_TRY(upload_part(p, early, 0, p->cut, pieces));
-        whole->before = early->plan;
+        rest->before = early->plan;
     }
-    return upload_part(p, whole, p->cut, p->slabs.size, pieces);
+    return upload_part(p, rest, p->cut, p->slabs.size, pieces);
 }
 
 static dc_status upload_lists(dc_program *p) {

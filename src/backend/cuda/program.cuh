@@ -76,9 +76,8 @@ struct dc_program {
     std::vector<final_op> finals;
     std::vector<column_sum> sums;
     std::vector<shadow> shadows;
-    update_job
-        job[2];  // the whole update is the last of them; first, if there is one, what can go early
-    int64_t cut; // weights before it go early; 0: none
+    update_job job[2]; // what goes early, if anything does; the rest
+    int64_t cut;       // weights before it go early; 0: none
     cudaEvent_t begin, beside, early;
     std::vector<int *> used; // by input: rows that are wanted
 };
