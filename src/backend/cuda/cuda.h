@@ -59,9 +59,9 @@ dc_status dc_ring_release(dc_ring *ring, int chunk);
 enum { DC_CUDA_SUMS = 32 };
 typedef struct dc_cuda_state {
     uint64_t step; // updates done
-    int64_t
-        bad_step; // first step with NaN or Inf in loss or gradient, -1: none. Nothing is updated from then on,
-        // except that weights before policy_first may have made that step (dc_program_step)
+    // First step with NaN or Inf in loss or gradient, -1: none. Nothing is updated from then on, except that weights
+    // before policy_first may have made that step (dc_program_step).
+    int64_t bad_step;
     double sums[DC_CUDA_SUMS]; // metrics, then the gradient's norm, added up over steps
     double norm2;              // of the last gradient
 } dc_cuda_state;
