@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 
 dc_status dc_cuda_check(cudaError_t error, const char *call) {
     if (error == cudaSuccess) return DC_OK;
@@ -188,7 +189,11 @@ struct dc_recording {
     cudaGraphExec_t exec;
 };
 
+// One host thread at a time: libraries set a kernel's attributes before they launch it, and with eight threads at once
+// such a launch was seen to fail.
 static dc_status record(dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx, cudaGraph_t *graph) {
+    static std::mutex recording;
+    std::lock_guard<std::mutex> alone(recording);
     cudaStream_t stream = cuda->stream;
     CU(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     dc_status status = enqueue(ctx);

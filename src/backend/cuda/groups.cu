@@ -1,6 +1,8 @@
 // Narrow ops wait until a layer needs what they make, and then go together as one launch (narrow.cu). Numbers
-// that a thread made and reads again stay in its registers.
+// that a thread made and reads again stay in its slots.
 #include "backend/cuda/program.cuh"
+
+#include <cstring>
 
 static bool has(const std::vector<int> &list, int key) {
     return std::find(list.begin(), list.end(), key) != list.end();
@@ -12,9 +14,9 @@ static bool meets(const std::vector<int> &a, const std::vector<int> &b) {
     return false;
 }
 
-// Number of the register where an earlier op of the phase left these numbers, -1 if none did.
-static int find_slot(const group *g, int phase, const void *y, int64_t count, int64_t step, int e) {
-    for (int i = (int)g->ops.size() - 1; i >= phase; i--) {
+// Number of the slot where an earlier op of the phase left these numbers, -1 if none did.
+static int find_slot(const group *g, const void *y, int64_t count, int64_t step, int e) {
+    for (int i = (int)g->ops.size() - 1; i >= g->phase; i--) {
         const narrow *w = &g->ops[(size_t)i];
         if (w->y == y && w->count == count && w->y_slot >= 0 &&
             (e == 1 || (w->ystep == step && w->e >= e)))
@@ -23,84 +25,113 @@ static int find_slot(const group *g, int phase, const void *y, int64_t count, in
     return -1;
 }
 
-// Does the phase write to where x reads, in a way that registers do not tell?
+// Does the phase write to where x reads, in a way that slots do not tell?
 static bool touches(const narrow_op *maker, const narrow_op *reader) {
     return meets(maker->writes, reader->reads) || meets(maker->writes, reader->writes);
 }
 
-static bool leaves_register(const narrow *n) {
+static bool leaves_slot(const narrow *n) {
     if (n->op == NARROW_ZERO || n->input < 0) return n->op == NARROW_ZERO || n->sum < 0;
     return n->op != DC_OP_expected && n->op != DC_OP_log_likelihood;
 }
 
-static bool reads_rows(const narrow *n) { // numbers of other places than its own
-    return n->op == DC_OP_expected || n->op == DC_OP_log_likelihood || n->op == DC_OP_unpack ||
-           (n->op == DC_OP_relative_mean && n->input >= 0);
+static void open_phase(group *g) {
+    int load = (int)g->loads.size(), measure = (int)g->measures.size(), step = (int)g->steps.size();
+    g->phase = (int)g->ops.size();
+    g->phases.push_back(narrow_phase{load, load, measure, measure, step, step, 0});
 }
 
-// Put an op at the end of a group: find its operands in registers, or put a barrier before it.
-static void append(group *g, std::vector<const narrow_op *> *made, int *phase, const narrow_op *w) {
-    narrow n = w->op;
-    auto place = [&]() {
-        for (int i = 0; i < DC_INPUTS; i++)
-            n.x_slot[i] = n.x[i] && !reads_rows(&n)
-                              ? find_slot(g, *phase, n.x[i], n.count, n.step[i], n.members[i])
-                              : -1;
-        n.dy_slot = n.dy ? find_slot(g, *phase, n.dy, n.count, n.dystep, n.dystep ? n.e : 1) : -1;
-        n.y_slot = find_slot(g, *phase, n.y, n.count, n.ystep, n.e);
-        n.y_there = n.add && n.y_slot >= 0;
-    };
-    place();
-    // Whatever the phase wrote to its operands must be in a register.
-    for (size_t i = (size_t)*phase; i < g->ops.size() && !n.sync; i++) {
-        if (!touches((*made)[i], w)) continue;
-        const narrow *m = &g->ops[i];
-        bool seen = m->y_slot >= 0 && (m->y_slot == n.dy_slot || (m->y_slot == n.y_slot && n.add));
+static void close_phase(group *g) {
+    narrow_phase *p = &g->phases.back();
+    p->load_end = (int)g->loads.size();
+    p->measure_end = (int)g->measures.size();
+    p->step_end = (int)g->steps.size();
+    for (size_t i = (size_t)g->phase; i < g->ops.size(); i++)
+        p->most = std::max(p->most, g->ops[i].count);
+}
+
+// Slots that earlier ops of the phase left for it.
+static void find_slots(const group *g, narrow *n) {
+    for (int i = 0; i < DC_INPUTS; i++)
+        n->x_slot[i] =
+            dc_narrow_reads(n, i) ? find_slot(g, n->x[i], n->count, n->step[i], n->members[i]) : -1;
+    n->dy_slot = n->dy ? find_slot(g, n->dy, n->count, n->dystep, n->dystep ? n->e : 1) : -1;
+    n->y_slot = find_slot(g, n->y, n->count, n->ystep, n->ystep ? n->e : 1);
+}
+
+// Whatever the phase wrote to its operands must be in a slot; otherwise there is a barrier first.
+static bool needs_barrier(const group *g, const std::vector<const narrow_op *> &made,
+                          const narrow_op *w, const narrow *n) {
+    for (size_t i = (size_t)g->phase; i < g->ops.size(); i++) {
+        if (!touches(made[i], w)) continue;
+        int slot = g->ops[i].y_slot;
+        bool seen = slot >= 0 && (slot == n->dy_slot || (slot == n->y_slot && n->add));
         for (int k = 0; k < DC_INPUTS; k++)
-            seen = seen || (m->y_slot >= 0 && m->y_slot == n.x_slot[k]);
-        bool later = false; // by an op whose result is in the register
+            seen = seen || (slot >= 0 && slot == n->x_slot[k]);
+        bool later = false; // by an op whose result is in the slot
         for (size_t k = i + 1; k < g->ops.size(); k++)
-            later = later || (g->ops[k].y_slot >= 0 && g->ops[k].y_slot == m->y_slot);
-        n.sync = !seen && !later;
+            later = later || (g->ops[k].y_slot >= 0 && g->ops[k].y_slot == slot);
+        if (!seen && !later) return true;
     }
-    if (n.sync) {
-        *phase = (int)g->ops.size();
-        place();
+    return false;
+}
+
+// Slots for what it reads from memory, and for what it makes.
+static void take_slots(group *g, narrow *n) {
+    int own = n->ystep ? n->e : 1;
+    for (int i = 0; i < DC_INPUTS; i++)
+        if (dc_narrow_reads(n, i) && n->x_slot[i] < 0)
+            n->x_slot[i] = dc_narrow_load(g, n->x[i], n->count, n->step[i], n->members[i]);
+    if (n->dy && n->dy_slot < 0)
+        n->dy_slot = dc_narrow_load(g, n->dy, n->count, n->dystep, n->dystep ? n->e : 1);
+    if (n->y_slot < 0 && leaves_slot(n))
+        n->y_slot =
+            n->add ? dc_narrow_load(g, n->y, n->count, n->ystep, own) : dc_narrow_slots(g, own);
+    if (n->sum < 0) return;
+    n->sum = g->list.sums;
+    g->list.sums += dc_narrow_sums((dc_op)n->op);
+}
+
+// Put an op at the end of a group.
+static void append(group *g, std::vector<const narrow_op *> *made, const narrow_op *w) {
+    narrow n = w->op;
+    if (g->ops.empty()) open_phase(g);
+    find_slots(g, &n);
+    if (needs_barrier(g, *made, w, &n)) {
+        close_phase(g);
+        open_phase(g);
+        find_slots(g, &n);
     }
-    if (n.y_slot < 0 && leaves_register(&n)) {
-        n.y_slot = g->list.slots;
-        g->list.slots += n.e;
-    }
-    if (n.sum >= 0) {
-        n.sum = g->list.sums;
-        g->list.sums += dc_narrow_sums((dc_op)n.op);
-    }
+    take_slots(g, &n);
+    dc_narrow_steps(g, &n);
     g->ops.push_back(n);
     made->push_back(w);
 }
 
 static bool full(const group *g, const narrow_op *w) {
-    return (int)g->ops.size() == NARROW_MOST || g->list.slots + w->op.e > NARROW_SLOTS;
+    int slots = 4 * w->op.e + 2; // at most, with what it loads and puts aside
+    for (int i = 0; i < DC_INPUTS; i++)
+        slots += w->op.members[i];
+    return (int)g->ops.size() == NARROW_MOST || g->list.slots + slots > NARROW_SLOTS;
 }
 
 // Launch the waiting ops that are chosen, in their order.
 static void launch_chosen(dc_program *p, const std::vector<char> &chosen) {
     group g = {};
-    int phase = 0;
     std::vector<const narrow_op *> made;
     auto close = [&]() {
         if (g.ops.empty()) return;
+        close_phase(&g);
         p->groups.push_back(g);
         dc_push_unit(p, unit::GROUP, (dc_ref)p->groups.size() - 1);
         g = group();
         made.clear();
-        phase = 0;
     };
     for (size_t i = 0; i < p->waiting.size(); i++) {
         if (!chosen[i]) continue;
         const narrow_op *w = &p->waiting[i];
         if (full(&g, w)) close();
-        append(&g, &made, &phase, w);
+        append(&g, &made, w);
         g.reads.insert(g.reads.end(), w->reads.begin(), w->reads.end());
         g.writes.insert(g.writes.end(), w->writes.begin(), w->writes.end());
     }
@@ -180,7 +211,6 @@ static void list_final(dc_program *p, dc_ref r) {
     if (dc_is_reduction(n->op)) {
         bool rows = n->op == DC_OP_log_likelihood;
         f.cells = (double)x->e * x->rows * (rows ? 1 : x->cols);
-        f.blocks = dc_narrow_blocks(p->cuda);
     } else {
         f.x = (const float *)value_of(p, n->in[0]).p;
         if (n->in_count > 1) f.y = (const float *)value_of(p, n->in[1]).p;
@@ -236,6 +266,15 @@ void dc_group_zero(dc_program *p, dc_ref owner) {
     push_narrow(p, out, {}, {grad_key(p, owner)}, false);
 }
 
+// What the numbers of a reduction's gradient have in common, if g is its own.
+static float reduction_scale(const narrow *n, double g) {
+    double cells = (double)(n->members[0] * n->count);
+    if (n->op == DC_OP_bce) return (float)(g * n->b / cells);
+    if (n->op == DC_OP_square) return (float)(g * 2 * n->a / cells);
+    if (n->op == DC_OP_expectile) return (float)(g * 4 / cells);
+    return (float)(g / cells);
+}
+
 void dc_group_backward(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     if (p->scalar[(size_t)r] && !dc_is_reduction(n->op)) return;
@@ -255,9 +294,7 @@ void dc_group_backward(dc_program *p, dc_ref r) {
         DC_CHECK(!dx.half && dx.ld == dx.cols);
         out.y = (float *)dx.p;
         out.ystep = dx.e == 1 ? 0 : dx.step;
-        if (whole)
-            out.g = p->scalar_grad[(size_t)r];
-        else {
+        if (!whole) {
             tensor dy = grad_of(p, r);
             out.dy = (const float *)dy.p;
             out.dystep = dy.e == 1 ? 0 : dy.step;
@@ -265,24 +302,50 @@ void dc_group_backward(dc_program *p, dc_ref r) {
         out.e = whole || n->op == DC_OP_ensemble_min ? node(p, n->in[0])->e : n->e;
         out.cols = dx.cols;
         out.count = softmax ? dx.rows : (int64_t)dx.rows * dx.cols;
+        if (whole) out.scale = reduction_scale(&out, p->scalar_grad[(size_t)r]);
         std::vector<int> reads = dc_value_keys(p, n);
         if (!whole) reads.push_back(grad_key(p, r));
         push_narrow(p, out, reads, {grad_key(p, n->in[i])}, false);
     }
 }
 
+template <typename T> static void add_words(std::vector<uint4> *words, const std::vector<T> &list) {
+    static_assert(sizeof(T) % sizeof(uint4) == 0, "copied in words");
+    size_t at = words->size();
+    words->resize(at + list.size() * sizeof(T) / sizeof(uint4));
+    if (!list.empty()) memcpy(words->data() + at, list.data(), list.size() * sizeof(T));
+}
+
+static dc_status upload_group(dc_program *p, group *g) {
+    narrow_list *l = &g->list;
+    std::vector<uint4> words;
+    add_words(&words, g->phases);
+    add_words(&words, g->loads);
+    add_words(&words, g->measures);
+    add_words(&words, g->steps);
+    add_words(&words, g->rows);
+    l->word_count = (int)words.size();
+    l->phases = (int)g->phases.size();
+    l->loads = (int)g->loads.size();
+    l->measures = (int)g->measures.size();
+    l->steps = (int)g->steps.size();
+    l->rows = (int)g->rows.size();
+    l->blocks = dc_narrow_blocks(p->cuda, l->phases, g->phases[0].most);
+    if (l->sums)
+        DC_TRY(take(p, sizeof(double) * (size_t)(l->sums * l->blocks), (void **)&l->partials));
+    return upload(p, words.data(), words.size() * sizeof(uint4), (void **)&l->words);
+}
+
 // Reductions leave partial sums, which the finals read.
 dc_status dc_groups_upload(dc_program *p) {
     for (group &g : p->groups) {
-        narrow_list *l = &g.list;
-        l->count = (int)g.ops.size();
-        DC_TRY(upload(p, g.ops.data(), g.ops.size() * sizeof(narrow), (void **)&l->ops));
-        int blocks = dc_narrow_blocks(p->cuda);
-        if (l->sums)
-            DC_TRY(take(p, sizeof(double) * (size_t)(l->sums * blocks), (void **)&l->partials));
+        DC_TRY(upload_group(p, &g));
         for (const narrow &n : g.ops)
-            for (final_op &f : p->finals)
-                if (n.sum >= 0 && f.out == n.y) f.partials = l->partials + n.sum * blocks;
+            for (final_op &f : p->finals) {
+                if (n.sum < 0 || f.out != n.y) continue;
+                f.blocks = g.list.blocks;
+                f.partials = g.list.partials + n.sum * f.blocks;
+            }
     }
     if (p->finals.empty()) return DC_OK;
     p->job[1].final_count = (int)p->finals.size();

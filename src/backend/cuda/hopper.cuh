@@ -75,16 +75,6 @@ __device__ static inline void bulk_stores_wait() {
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
-// A kernel may start before the one that it follows is done; what that one wrote is there after the wait. The other
-// side: from here on, who follows may start.
-__device__ static inline void upstream_wait() {
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-}
-
-__device__ static inline void downstream_start() {
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-}
-
 __device__ static inline void some_sync(int barrier, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
@@ -208,25 +198,5 @@ template <int STAGES, int BYTES> struct ring {
 };
 
 #endif // HOPPER
-
-// `team` blocks along z form a cluster; early: it may start before the kernel that it follows is done.
-template <typename K, typename... A>
-static dc_status launch(dc_cuda *cuda, K kernel, dim3 grid, int threads, size_t bytes, int team,
-                        bool early, const A &...args) {
-    DC_TRY(want_shared(cuda, kernel));
-    cudaLaunchConfig_t launch = {};
-    launch.gridDim = grid;
-    launch.blockDim = dim3((unsigned)threads);
-    launch.dynamicSmemBytes = bytes;
-    launch.stream = cuda->stream;
-    cudaLaunchAttribute attributes[2] = {};
-    attributes[0].id = cudaLaunchAttributeClusterDimension;
-    attributes[0].val.clusterDim = {1, 1, (unsigned)team};
-    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[1].val.programmaticStreamSerializationAllowed = 1;
-    launch.attrs = attributes;
-    launch.numAttrs = early ? 2 : 1;
-    return dc_cuda_check(cudaLaunchKernelEx(&launch, kernel, args...), "network(");
-}
 
 #endif

@@ -36,7 +36,8 @@ struct dc_cuda {
     size_t workspace_bytes;
     std::vector<void *> memory, host_memory; // taken: of the device, page-locked
     char name[256];
-    bool clusters;   // blocks can form teams
+    bool clusters;   // blocks can form teams, and kernels start early (compute capability 9)
+    bool early;      // the next launch may start before what it follows is done
     bool hopper;     // compute capability 9.0, which mlp.cu is for
     int shared_most; // bytes of shared memory that a block can have
 };
@@ -47,6 +48,45 @@ dc_status dc_cuda_check(cudaError_t error, const char *call);
 
 template <typename K> static inline dc_status want_shared(const dc_cuda *cuda, K kernel) {
     return dc_cuda_want_shared(cuda, (const void *)kernel);
+}
+
+// A kernel may start before the one that it follows is done; what that one wrote is there after the wait, and what came
+// before that one is there anyway. The other side: from here on, who follows may start.
+__device__ static inline void upstream_wait() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+__device__ static inline void downstream_start() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// `team` blocks along z form a cluster; early: it may start before the kernel that it follows is done, as the first of a
+// unit may if the program says so.
+template <typename K, typename... A>
+static dc_status launch(dc_cuda *cuda, K kernel, dim3 grid, int threads, size_t bytes, int team,
+                        bool early, const char *name, const A &...args) {
+    DC_TRY(want_shared(cuda, kernel));
+    cudaLaunchConfig_t launch = {};
+    launch.gridDim = grid;
+    launch.blockDim = dim3((unsigned)threads);
+    launch.dynamicSmemBytes = bytes;
+    launch.stream = cuda->stream;
+    cudaLaunchAttribute attributes[2] = {};
+    if (team > 1) {
+        attributes[launch.numAttrs].id = cudaLaunchAttributeClusterDimension;
+        attributes[launch.numAttrs++].val.clusterDim = {1, 1, (unsigned)team};
+    }
+    if ((early || cuda->early) && cuda->clusters) {
+        attributes[launch.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attributes[launch.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    launch.attrs = attributes;
+    cuda->early = false;
+    return dc_cuda_check(cudaLaunchKernelEx(&launch, kernel, args...), name);
 }
 
 // (e, rows, cols) in device memory, rows ld numbers apart, members `step` numbers apart (0: shared).
@@ -205,16 +245,15 @@ int dc_mlp_weight_blocks(const mlp *j);
 dc_status dc_mlp_head_weights(dc_cuda *cuda, const mlp *j, float *parts);
 dc_status dc_mlp_map(mlp *j); // x_map of x
 
-// ---- narrow ops (narrow.cu): many small ones in one launch ----
-struct narrow {
-    int op;        // dc_op, or NARROW_ZERO
-    int input;     // -1: forward; else: gradient to this input
-    int e;         // members
-    int64_t count; // numbers a member, or rows of `cols` columns
+// ---- narrow ops: many small ones in one launch ----
+struct alignas(16) narrow { // as groups.cu has it
+    int op;                 // dc_op, or NARROW_ZERO
+    int input;              // -1: forward; else: gradient to this input
+    int e;                  // members
+    int64_t count;          // numbers a member, or rows of `cols` columns
     int cols;
-    bool add, sync; // sync: a barrier first
+    bool add;
     double a, b;
-    double g; // gradient of a reduction, which is known beforehand
     const float *x[DC_INPUTS];
     int64_t step[DC_INPUTS];
     int members[DC_INPUTS];
@@ -222,21 +261,78 @@ struct narrow {
     int64_t ystep;
     const float *dy;
     int64_t dystep;
-    // Registers that hold member 0 of these numbers, the others follow; -1: read them from memory.
+    // Slots that hold member 0 of these numbers, the others follow; -1: none does.
     int x_slot[DC_INPUTS], dy_slot, y_slot;
-    bool y_there; // y's register holds what is added to
-    int sum;      // forward of a reduction: number of its sum
+    int sum;     // forward of a reduction: number of its sum
+    float scale; // gradient of a reduction: what all its numbers have in common
 };
-enum { NARROW_ZERO = DC_OPS, NARROW_MOST = 96, NARROW_SLOTS = 160 }; // most in one launch
+enum { NARROW_ZERO = DC_OPS, NARROW_MOST = 96, NARROW_SLOTS = 128 }; // most in one launch
+
+// As narrow.cu runs it. Every thread has slots, a number each; an instruction makes slot d of slots a, b and c and of the
+// constants f and g, and leaves it in memory too if it has a place there.
+enum narrow_code {
+    N_COPY,
+    N_CONST,
+    N_ADD,
+    N_MUL,
+    N_AFFINE,
+    N_CLIP,
+    N_WITHIN,
+    N_GATHER, // from p: place a
+    N_DECAY,
+    N_POWER,
+    N_SIGMOID,
+    N_SOFTPLUS,
+    N_LEAST, // of c slots from b on
+    N_SQUARE,
+    N_BCE,
+    N_EXPECTILE,
+    N_CLIP_BACK, // from here on to N_LEAST_BACK: a is the gradient, b what the op read
+    N_WITHIN_BACK,
+    N_DECAY_BACK,
+    N_SIGMOID_BACK,
+    N_SOFTPLUS_BACK,
+    N_LEAST_BACK, // of number f among c slots from b on
+    N_SQUARE_BACK,
+    N_BCE_BACK,
+    N_EXPECTILE_BACK,
+    N_SUM, // a goes to sum d
+    N_SUM_SIZE,
+    N_EXPECTED, // softmaxes: a row of the list's op c
+    N_LIKELIHOOD,
+    N_SOFTMAX_BACK,
+};
+struct alignas(16) narrow_step {
+    short code, d, a, b, c;
+    float f, g;
+    int count; // numbers that there are
+    float *p;  // Nullable
+};
+struct alignas(16) narrow_load { // of a number into a slot
+    const float *p;
+    int count, slot;
+};
+struct alignas(16) narrow_measure { // of scale / mean |x| into a slot
+    const float *x;
+    int64_t step;
+    int count, members;
+    float scale;
+    int slot;
+};
+struct alignas(16) narrow_phase { // what lies between two barriers: its share of the lists
+    int load, load_end, measure, measure_end, step, step_end;
+    int64_t most; // numbers
+};
 struct narrow_list {
-    const narrow *ops; // device
-    int count, slots, sums;
-    double *partials; // (sums, dc_narrow_blocks)
+    const uint4 *words; // device: phases, loads, measures, steps, softmaxes follow each other
+    int word_count, phases, loads, measures, steps, rows;
+    int slots, sums, blocks;
+    double *partials; // (sums, blocks)
 };
 bool dc_is_narrow(dc_op op);
 bool dc_is_reduction(dc_op op);
-int dc_narrow_sums(dc_op op);              // that a reduction takes
-int dc_narrow_blocks(const dc_cuda *cuda); // that leave a partial sum each
+int dc_narrow_sums(dc_op op); // that a reduction takes
+int dc_narrow_blocks(const dc_cuda *cuda, int phases, int64_t most);
 dc_status dc_narrow_run(dc_cuda *cuda, const narrow_list *list);
 
 // What is left of reductions when all groups are done: their sums, then ops on single numbers, in order.

@@ -691,7 +691,7 @@ template <int GROUPS>
 static dc_status start_layer(dc_cuda *cuda, const mlp *j, bool back, int layer, int blocks) {
     bool early = back ? layer < j->layers - 1 : layer > 0;
     return launch(cuda, back ? backward<GROUPS> : forward<GROUPS>, dim3(blocks, j->e),
-                  shape<GROUPS>::THREADS, shared_bytes<GROUPS>(), 1, early, *j, layer);
+                  shape<GROUPS>::THREADS, shared_bytes<GROUPS>(), 1, early, "network(", *j, layer);
 }
 
 static dc_status start_any(dc_cuda *cuda, const mlp *j, const form &f, bool back, int layer) {
@@ -704,7 +704,7 @@ static dc_status start_any(dc_cuda *cuda, const mlp *j, const form &f, bool back
 template <bool HEAD> static dc_status start_thin(dc_cuda *cuda, const mlp *j) {
     int blocks = div_up(HEAD ? j->x.rows : j->hi - j->lo, MLP_ROWS);
     return launch(cuda, thin<HEAD>, dim3(blocks, j->e), THIN_THREADS,
-                  THIN_STAGES * (THIN_STAGE + 16), 1, true, *j);
+                  THIN_STAGES * (THIN_STAGE + 16), 1, true, "network(", *j);
 }
 
 dc_status dc_mlp_forward(dc_cuda *cuda, const mlp *j) {

@@ -105,6 +105,7 @@ template <int TEAM> __device__ static void run_weights(const mlp &j) {
         acc[i] = 0;
     auto ask = [&](int c) { ask_chunk(j, t, r, c); };
     int rank = blockIdx.z, lane = threadIdx.x & 31, group = threadIdx.x / 128;
+    upstream_wait();
     r.start(t.chunks, ask);
     load_corrections(j, t, s);
     r.run(t.chunks, t.chunks, ask, [&](int c) {
@@ -114,6 +115,7 @@ template <int TEAM> __device__ static void run_weights(const mlp &j) {
             multiply_turned(acc, factor(x + k * 2048, 1024, PIECE_BYTES),
                             factor(d + k * 2048, 1024, PIECE_BYTES), c || k);
     });
+    downstream_start();
     if (TEAM > 1)
         gather_shares<TEAM>(acc, shared, rank);
     else
@@ -147,6 +149,8 @@ __device__ static void run_head_weights(const mlp &j, float *parts) {
     int k = blockIdx.x * blockDim.x + threadIdx.x, e = blockIdx.z, out = j.out;
     int from = j.lo + blockIdx.y * HEAD_ROWS, rows = min(HEAD_ROWS, j.hi - from);
     const mlp_layer &l = j.layer[j.layers - 1];
+    upstream_wait();
+    downstream_start();
     if ((int)threadIdx.x < 2 * HEAD_ROWS) {
         row_sums sums;
         sums.ask(j, l.stats, e, from + threadIdx.x / 2);
@@ -199,7 +203,7 @@ __global__ static void __launch_bounds__(128)
 
 template <int TEAM> static dc_status start(dc_cuda *cuda, const mlp *j, int tiles) {
     return launch(cuda, weight_gradients<TEAM>, dim3(tiles, j->e, TEAM), DW_THREADS,
-                  DW_STAGES * DW_STAGE + sizeof(dw_scratch), TEAM, false, *j);
+                  DW_STAGES * DW_STAGE + sizeof(dw_scratch), TEAM, false, "network(", *j);
 }
 
 static int weight_tiles(const mlp *j) {
@@ -230,6 +234,6 @@ dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j) {
 
 dc_status dc_mlp_head_weights(dc_cuda *cuda, const mlp *j, float *parts) {
     int count = dc_head_parts(j->hi - j->lo);
-    return launch(cuda, head_weights, dim3(j->width / 128, count, j->e), 128, 0, 1, false, *j,
-                  parts);
+    return launch(cuda, head_weights, dim3(j->width / 128, count, j->e), 128, 0, 1, false,
+                  "network(", *j, parts);
 }

@@ -699,16 +699,23 @@ static dc_status start(dc_program *p, const unit *u) {
     return DC_OK;
 }
 
-// Start a unit on its lane.
-static dc_status start_on_lane(dc_program *p, const unit *u, bool *used) {
+// May a unit start before the one before it on its lane is done? dW would only take room from who is still at work.
+static bool starts_early(const unit *before, const unit *u) {
+    return before && before->what != unit::ZERO && u->what != unit::NET_WEIGHTS && u->waits.empty();
+}
+
+// Start a unit on its lane, after unit last[lane].
+static dc_status start_on_lane(dc_program *p, const unit *u, const unit **last) {
     cudaStream_t stream = p->cuda->lanes[u->lane];
-    if (u->lane && !used[u->lane]) CU(cudaStreamWaitEvent(stream, p->begin));
-    used[u->lane] = true;
+    if (u->lane && !last[u->lane]) CU(cudaStreamWaitEvent(stream, p->begin));
     for (int v : u->waits)
         CU(cudaStreamWaitEvent(stream, p->units[(size_t)v].done));
     p->cuda->stream = stream;
     p->cuda->workspace = p->cuda->workspaces[u->lane];
+    p->cuda->early = starts_early(last[u->lane], u);
     DC_TRY(start(p, u));
+    p->cuda->early = false;
+    last[u->lane] = u;
     if (u->awaited) CU(cudaEventRecord(u->done, stream));
     return DC_OK;
 }
@@ -723,9 +730,9 @@ static dc_status await_lanes(dc_program *p, cudaStream_t stream, bool late) {
     return DC_OK;
 }
 
-static dc_status start_units(dc_program *p, bool late, bool *used) {
+static dc_status start_units(dc_program *p, bool late, const unit **last) {
     for (unit &u : p->units)
-        if (u.late == late) DC_TRY(start_on_lane(p, &u, used));
+        if (u.late == late) DC_TRY(start_on_lane(p, &u, last));
     return DC_OK;
 }
 
@@ -741,11 +748,11 @@ static dc_status start_early(dc_program *p, const dc_beside *beside) {
 }
 
 static dc_status start_all(dc_program *p, bool update, const dc_beside *beside) {
-    bool used[LANES] = {false};
+    const unit *last[LANES] = {};
     CU(cudaEventRecord(p->begin, p->cuda->lanes[0]));
-    DC_TRY(start_units(p, false, used));
+    DC_TRY(start_units(p, false, last));
     if (update && p->cut) DC_TRY(start_early(p, beside));
-    DC_TRY(start_units(p, true, used));
+    DC_TRY(start_units(p, true, last));
     cudaStream_t stream = p->cuda->lanes[0];
     for (int late = 0; late < 2; late++)
         DC_TRY(await_lanes(p, stream, late));

@@ -37,6 +37,12 @@ struct narrow_op { // that waits to go, with keys as a unit has them
 
 struct group { // of narrow ops, one launch
     std::vector<narrow> ops;
+    int phase; // the first op since the last barrier
+    std::vector<narrow_phase> phases;
+    std::vector<narrow_load> loads;
+    std::vector<narrow_measure> measures;
+    std::vector<narrow_step> steps;
+    std::vector<narrow> rows; // softmaxes
     std::vector<int> reads, writes;
     narrow_list list;
 };
@@ -206,5 +212,11 @@ void dc_group_flush(dc_program *p, std::vector<int> need, bool metrics);
 void dc_group_flush_all(dc_program *p);
 dc_status dc_groups_upload(dc_program *p);
 std::vector<int> dc_value_keys(const dc_program *p, const dc_node *n);
+
+// ---- narrow_steps.cu ----
+bool dc_narrow_reads(const narrow *n, int i); // does a number need input i at its own place?
+int dc_narrow_load(group *g, const float *p, int64_t count, int64_t step, int e); // a slot for it
+int dc_narrow_slots(group *g, int count);                                         // new ones
+void dc_narrow_steps(group *g, const narrow *n); // the op's, once it has its slots
 
 #endif
