@@ -5,7 +5,9 @@
 #include "runs.h"
 
 #include "base/arena.h"
+#include "base/build.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "data/npz.h"
 
@@ -325,13 +327,25 @@ static dc_status check_absent(const gen_set *s) {
     return DC_OK;
 }
 
+// Who began the set stands in a line of its own: a mixture of two builds' episodes is allowed, and told.
+static void tell_build(const char *path, const char *line, const char *ours) {
+    char theirs[128];
+    if (strcmp(line, ours) == 0 || sscanf(line, "{\"build\": \"%127[^\"]", theirs) != 1) return;
+    dc_log(DC_WARN, "%s was begun by build %s, this is %s: episodes may differ from what that made",
+           path, theirs, dc_build_id());
+}
+
 // What is there must be of the same set.
-static dc_status check_facts(const char *path, const dc_text *ours) {
-    char *bytes;
-    size_t n;
+static dc_status check_facts(const char *path, dc_text *ours) {
+    char *bytes, build[160];
+    size_t n, facts = ours->used;
+    snprintf(build, sizeof build, "{\"build\": \"%s\"}\n", dc_build_id());
+    dc_text_add(ours, "%s", build);
+    DC_TRY(dc_text_status(ours));
     if (!dc_file_exists(path)) return dc_file_write(path, ours->bytes, ours->used);
     DC_TRY(dc_file_read(path, FACTS_MAX, &bytes, &n));
-    bool same = n == ours->used && !memcmp(bytes, ours->bytes, n);
+    bool same = n >= facts && !memcmp(bytes, ours->bytes, facts);
+    if (same) tell_build(path, bytes + facts, build);
     free(bytes);
     if (same) return DC_OK;
     return dc_fail(DC_BAD_INPUT,

@@ -9,6 +9,7 @@ Then files: OGBench's loader, equal bytes for any number of threads, shards that
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -171,7 +172,17 @@ def test_shards():
             (one, _), (many, count) = joined(scratch.at("one"), val), joined(scratch.at("many"), val)
             assert count == (3 if val else 4), count  # three episodes for validation
             assert all(np.array_equal(one[k], many[k]) for k in one), val
-        assert "nothing to do" in gen(scratch, "cube-single-play", "many", *words, "--shards", 4)
+        again = ["gen", "cube-single-play", "--rows", 21, "-o", scratch.at("many"), *words, "--shards", 4]
+        done = call(*again)
+        assert "nothing to do" in done.stdout and done.stderr == "", done
+        facts = scratch.at("many", "cube-single-play-v0.gen.json")
+        with open(facts) as f:
+            text = f.read()
+        for build, warns in [(re.sub('"build": "[^"]*"', '"build": "of yesterday"', text), True), (text.splitlines()[0] + "\n", False)]:
+            with open(facts, "w") as f:
+                f.write(build)  # without a build: as files were before it was told
+            done = call(*again)
+            assert done.returncode == 0 and ("begun by build of yesterday" in done.stderr) == warns, done
         os.remove(scratch.at("many", "cube-single-play-v0-002.npz"))
         before = {n: os.stat(scratch.at("many", n)).st_mtime_ns for n in os.listdir(scratch.at("many"))}
         told = gen(scratch, "cube-single-play", "many", *words, "--shards", 4)
