@@ -189,8 +189,8 @@ struct dc_recording {
     cudaGraphExec_t exec;
 };
 
-// One host thread at a time: libraries set a kernel's attributes before they launch it, and with eight threads at once
-// such a launch was seen to fail.
+// One host thread at a time: libraries may set a kernel's attributes before they launch it, and with eight threads at
+// once a product was seen to fail. What is started without a recording (gradients for tests) is not covered.
 static dc_status record(dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx, cudaGraph_t *graph) {
     static std::mutex recording;
     std::lock_guard<std::mutex> alone(recording);

@@ -4,6 +4,9 @@
 
 #include <cstring>
 
+// Bytes of a block: that are not asked for; that a group takes at most, so that it finds a place beside others.
+enum { FIXED_SHARED = 2048, MOST_SHARED = 144 * 1024 };
+
 static bool has(const std::vector<int> &list, int key) {
     return std::find(list.begin(), list.end(), key) != list.end();
 }
@@ -108,11 +111,22 @@ static void append(group *g, std::vector<const narrow_op *> *made, const narrow_
     made->push_back(w);
 }
 
-static bool full(const group *g, const narrow_op *w) {
-    int slots = 4 * w->op.e + 2; // at most, with what it loads and puts aside
+static int word_count(const group *g) {
+    size_t bytes = g->phases.size() * sizeof(narrow_phase) + g->loads.size() * sizeof(narrow_load) +
+                   g->measures.size() * sizeof(narrow_measure) +
+                   g->steps.size() * sizeof(narrow_step) + g->rows.size() * sizeof(narrow);
+    return (int)(bytes / sizeof(uint4));
+}
+
+// Would one more op be too much for a block's shared memory?
+static bool full(const dc_program *p, const group *g, const narrow_op *w) {
+    int e = std::max(w->op.e, w->op.members[0]),
+        slots = 4 * e + 2; // at most, with all it puts aside
     for (int i = 0; i < DC_INPUTS; i++)
         slots += w->op.members[i];
-    return (int)g->ops.size() == NARROW_MOST || g->list.slots + slots > NARROW_SLOTS;
+    int words = word_count(g) + 4 * slots + (int)(sizeof(narrow) / sizeof(uint4));
+    return dc_narrow_bytes(words, g->list.sums + 2, g->list.slots + slots) >
+           (size_t)std::min(p->cuda->shared_most - FIXED_SHARED, (int)MOST_SHARED);
 }
 
 // Launch the waiting ops that are chosen, in their order.
@@ -130,7 +144,7 @@ static void launch_chosen(dc_program *p, const std::vector<char> &chosen) {
     for (size_t i = 0; i < p->waiting.size(); i++) {
         if (!chosen[i]) continue;
         const narrow_op *w = &p->waiting[i];
-        if (full(&g, w)) close();
+        if (full(p, &g, w)) close();
         append(&g, &made, w);
         g.reads.insert(g.reads.end(), w->reads.begin(), w->reads.end());
         g.writes.insert(g.writes.end(), w->writes.begin(), w->writes.end());
@@ -331,6 +345,7 @@ static dc_status upload_group(dc_program *p, group *g) {
     l->steps = (int)g->steps.size();
     l->rows = (int)g->rows.size();
     l->blocks = dc_narrow_blocks(p->cuda, l->phases, g->phases[0].most);
+    l->slots = std::max(l->slots, 1); // instructions read some slot, whatever they do with it
     if (l->sums)
         DC_TRY(take(p, sizeof(double) * (size_t)(l->sums * l->blocks), (void **)&l->partials));
     return upload(p, words.data(), words.size() * sizeof(uint4), (void **)&l->words);

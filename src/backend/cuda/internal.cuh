@@ -266,7 +266,7 @@ struct alignas(16) narrow { // as groups.cu has it
     int sum;     // forward of a reduction: number of its sum
     float scale; // gradient of a reduction: what all its numbers have in common
 };
-enum { NARROW_ZERO = DC_OPS, NARROW_MOST = 96, NARROW_SLOTS = 128 }; // most in one launch
+enum { NARROW_ZERO = DC_OPS };
 
 // As narrow.cu runs it. Every thread has slots, a number each; an instruction makes slot d of slots a, b and c and of the
 // constants f and g, and leaves it in memory too if it has a place there.
@@ -333,6 +333,7 @@ bool dc_is_narrow(dc_op op);
 bool dc_is_reduction(dc_op op);
 int dc_narrow_sums(dc_op op); // that a reduction takes
 int dc_narrow_blocks(const dc_cuda *cuda, int phases, int64_t most);
+size_t dc_narrow_bytes(int words, int sums, int slots); // of shared memory
 dc_status dc_narrow_run(dc_cuda *cuda, const narrow_list *list);
 
 // What is left of reductions when all groups are done: their sums, then ops on single numbers, in order.

@@ -317,12 +317,15 @@ int dc_narrow_blocks(const dc_cuda *cuda, int phases, int64_t most) {
     return (int)std::min<int64_t>(MOST_BLOCKS, div_up(most, THREADS));
 }
 
+size_t dc_narrow_bytes(int words, int sums, int slots) {
+    return (size_t)words * sizeof(uint4) + (size_t)sums * THREADS * sizeof(double) +
+           (size_t)slots * THREADS * sizeof(float);
+}
+
 dc_status dc_narrow_run(dc_cuda *cuda, const narrow_list *list) {
-    size_t bytes = (size_t)list->word_count * sizeof(uint4) +
-                   (size_t)list->sums * THREADS * sizeof(double) +
-                   (size_t)list->slots * THREADS * sizeof(float);
     int team = list->phases > 1 ? list->blocks : 1;
-    return launch(cuda, run, dim3(1, 1, (unsigned)list->blocks), THREADS, bytes, team, false,
+    return launch(cuda, run, dim3(1, 1, (unsigned)list->blocks), THREADS,
+                  dc_narrow_bytes(list->word_count, list->sums, list->slots), team, false,
                   "narrow(", *list);
 }
 

@@ -713,8 +713,9 @@ static dc_status start_on_lane(dc_program *p, const unit *u, const unit **last) 
     p->cuda->stream = stream;
     p->cuda->workspace = p->cuda->workspaces[u->lane];
     p->cuda->early = starts_early(last[u->lane], u);
-    DC_TRY(start(p, u));
+    dc_status status = start(p, u);
     p->cuda->early = false;
+    DC_TRY(status);
     last[u->lane] = u;
     if (u->awaited) CU(cudaEventRecord(u->done, stream));
     return DC_OK;
