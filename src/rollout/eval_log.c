@@ -4,9 +4,13 @@
 #include "base/file.h"
 #include "train/folder.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 enum { LOG_MAX = 1 << 26 };
 
@@ -51,13 +55,26 @@ static dc_status apply(edit *e, const char *path, const char *old, size_t n) {
     return status;
 }
 
-static dc_status rewrite(const char *folder, edit *e) {
+static dc_status read_and_apply(const char *folder, edit *e) {
     char path[DC_PATH_MAX], *old = NULL;
     size_t n = 0;
     DC_TRY(dc_folder_path(path, folder, "eval.csv"));
     if (dc_file_exists(path)) DC_TRY(dc_file_read(path, LOG_MAX, &old, &n));
     dc_status status = apply(e, path, old, n);
     free(old);
+    return status;
+}
+
+// One process at a time, or rows of the others are lost. Whoever trains holds the folder itself, so config.json stands for
+// the file; where there is none, or the file system knows no locks, nobody waits.
+static dc_status rewrite(const char *folder, edit *e) {
+    char config[DC_PATH_MAX];
+    DC_TRY(dc_folder_path(config, folder, "config.json"));
+    int lock = open(config, O_RDONLY | O_CLOEXEC);
+    while (lock >= 0 && flock(lock, LOCK_EX) != 0 && errno == EINTR)
+        ;
+    dc_status status = read_and_apply(folder, e);
+    if (lock >= 0) close(lock);
     return status;
 }
 

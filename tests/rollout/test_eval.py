@@ -62,6 +62,19 @@ def flow(folder, data):
     assert "no policy to train" in call("train", *common, "--set", "policy=none", "--set", "policy_after=6", "--out", run + "2", code=2)
 
 
+def together(folder, data):
+    """Evaluations side by side: each leaves its row."""
+    run = os.path.join(folder, "many")
+    common = ["--data", data, "--hidden", "8,8", "--batch", 8, "--steps", 16, "--save-every", 1, "--keep", 0]
+    call("train", "--env", "pointmaze-medium-navigate-oraclerep-v0", *common, "--out", run)
+    words = [[DCRL, "eval", run, "--step", str(step), "--episodes", "1", "--threads", "1"] for step in range(1, 17)]
+    for process in [subprocess.Popen(w, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for w in words]:
+        assert process.wait() == 0, process.stderr.read()
+        process.stderr.close()
+    rows = open(os.path.join(run, "eval.csv")).read().splitlines()
+    assert [int(r.split(",")[0]) for r in rows[1:]] == list(range(1, 17)), rows
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         data, run = os.path.join(folder, "data.npz"), os.path.join(folder, "run")
@@ -82,6 +95,7 @@ def main():
         assert "fp32 only" in call("eval", run, "--precision", "tf32", code=2)
         assert "no checkpoint of step 7" in call("eval", run, "--step", 7, code=2)
         assert "not a run folder" in call("eval", folder, code=1)
+        together(folder, data)
         flow(folder, data)
         # A policy that was trained on whole observations does not fit the xy goals of another name.
         lock = os.path.join(folder, "lock")
