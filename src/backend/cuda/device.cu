@@ -69,6 +69,32 @@ extern "C" dc_status dc_cuda_join(dc_cuda *cuda, int count) {
     return use_branch(cuda, 0);
 }
 
+// What the kernels were compiled for, which may be less than the device has: kernels that need more are empty then.
+enum { ANY_CODE, CLUSTER_CODE, HOPPER_CODE };
+__device__ static int code_found;
+
+__global__ static void find_code() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    code_found = HOPPER_CODE;
+#elif __CUDA_ARCH__ >= 900
+    code_found = CLUSTER_CODE;
+#else
+    code_found = ANY_CODE;
+#endif
+}
+
+static dc_status find_features(dc_cuda *cuda, const cudaDeviceProp *p) {
+    int code = ANY_CODE;
+    find_code<<<1, 1, 0, cuda->stream>>>();
+    CU(cudaGetLastError());
+    CU(cudaMemcpyFromSymbolAsync(&code, code_found, sizeof code, 0, cudaMemcpyDeviceToHost,
+                                 cuda->stream));
+    CU(cudaStreamSynchronize(cuda->stream));
+    cuda->clusters = p->major >= 9 && code >= CLUSTER_CODE;
+    cuda->hopper = p->major == 9 && p->minor == 0 && code == HOPPER_CODE;
+    return DC_OK;
+}
+
 static dc_status open_device(dc_cuda *cuda) {
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
@@ -83,14 +109,13 @@ static dc_status open_device(dc_cuda *cuda) {
         return dc_fail(DC_UNSUPPORTED,
                        "use a GPU of compute capability 8.0 or newer, or --device cpu",
                        "%s is too old (compute capability %d.%d)", p.name, p.major, p.minor);
-    cuda->clusters = p.major >= 9;
-    cuda->hopper = p.major == 9 && p.minor == 0;
     cuda->shared_most = (int)p.sharedMemPerBlockOptin;
     CU(cudaSetDevice(0));
     DC_TRY(dc_blas_open(cuda));
     cuda->workspace_bytes = (size_t)32 << 20;
     CU(cudaEventCreateWithFlags(&cuda->fork, cudaEventDisableTiming));
-    return use_branch(cuda, 0);
+    DC_TRY(use_branch(cuda, 0));
+    return find_features(cuda, &p);
 }
 
 extern "C" dc_status dc_cuda_open(dc_cuda **out) {

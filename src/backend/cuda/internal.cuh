@@ -38,7 +38,7 @@ struct dc_cuda {
     char name[256];
     bool clusters;   // blocks can form teams, and kernels start early (compute capability 9)
     bool early;      // the next launch may start before what it follows is done
-    bool hopper;     // compute capability 9.0, which mlp.cu is for
+    bool hopper;     // compute capability 9.0, and code for it: mlp.cu
     int shared_most; // bytes of shared memory that a block can have
 };
 
