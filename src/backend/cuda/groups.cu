@@ -35,7 +35,7 @@ static bool touches(const narrow_op *maker, const narrow_op *reader) {
 
 static bool leaves_slot(const narrow *n) {
     if (n->op == NARROW_ZERO || n->input < 0) return n->op == NARROW_ZERO || n->sum < 0;
-    return n->op != DC_OP_expected && n->op != DC_OP_log_likelihood;
+    return !dc_is_softmax(n->op);
 }
 
 static void open_phase(group *g) {
@@ -294,8 +294,7 @@ void dc_group_backward(dc_program *p, dc_ref r) {
     if (p->scalar[(size_t)r] && !dc_is_reduction(n->op)) return;
     for (int i = 0; i < n->in_count; i++) {
         if (!dc_flows(n, i) || !wants(p, n, i)) continue;
-        bool whole = dc_is_reduction(n->op),
-             softmax = n->op == DC_OP_expected || n->op == DC_OP_log_likelihood;
+        bool whole = dc_is_reduction(n->op), softmax = dc_is_softmax(n->op);
         DC_CHECK(!softmax || n->op == DC_OP_log_likelihood || (n->lo == 0 && n->hi == n->rows));
         narrow out = new_narrow();
         out.op = n->op;

@@ -330,6 +330,7 @@ struct narrow_list {
     double *partials; // (sums, blocks)
 };
 bool dc_is_narrow(dc_op op);
+bool dc_is_softmax(int op); // takes a row of columns at a time
 bool dc_is_reduction(dc_op op);
 int dc_narrow_sums(dc_op op); // that a reduction takes
 int dc_narrow_blocks(const dc_cuda *cuda, int phases, int64_t most);

@@ -16,6 +16,10 @@ bool dc_is_narrow(dc_op op) {
            op != DC_OP_splice;
 }
 
+bool dc_is_softmax(int op) {
+    return op == DC_OP_expected || op == DC_OP_log_likelihood;
+}
+
 // Ops that end in one number.
 bool dc_is_reduction(dc_op op) {
     return op == DC_OP_expectile || op == DC_OP_mean || op == DC_OP_bce || op == DC_OP_square ||

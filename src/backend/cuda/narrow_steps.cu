@@ -3,7 +3,7 @@
 
 // Softmaxes, unpack and relative_mean read other places, from memory.
 bool dc_narrow_reads(const narrow *n, int i) {
-    if (!n->x[i] || n->op == DC_OP_expected || n->op == DC_OP_log_likelihood) return false;
+    if (!n->x[i] || dc_is_softmax(n->op)) return false;
     if (n->op == DC_OP_unpack) return i == 0;
     if (n->input < 0) return true;
     switch (n->op) {
@@ -173,7 +173,7 @@ static void push_result(const maker &m, narrow_step s) {
 }
 
 void dc_narrow_steps(group *g, const narrow *n) {
-    bool softmax = n->op == DC_OP_expected || n->op == DC_OP_log_likelihood;
+    bool softmax = dc_is_softmax(n->op);
     maker m = {g, n, 0};
     if (n->input >= 0 && softmax)
         m.push(m.row(N_SOFTMAX_BACK), 0);
