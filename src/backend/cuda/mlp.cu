@@ -55,11 +55,15 @@ __device__ static inline float sum_of_four(float v) {
     return v + __shfl_xor_sync(~0u, v, 2);
 }
 
-// The share of x that GELU (tanh form) lets through.
-__device__ static inline float gate(float x) {
+// The share of x that GELU (tanh form) lets through; x2 is its square.
+__device__ static inline float gate_of(float x, float x2) {
     float t;
-    asm("tanh.approx.f32 %0, %1;" : "=f"(t) : "f"(x * (0.7978845608f + 0.0356774081f * x * x)));
+    asm("tanh.approx.f32 %0, %1;" : "=f"(t) : "f"(x * (0.7978845608f + 0.0356774081f * x2)));
     return 0.5f + 0.5f * t;
+}
+
+__device__ static inline float gate(float x) {
+    return gate_of(x, x * x);
 }
 
 // The tile's half of a panel: 64 inputs from step * 64 on.
@@ -336,11 +340,10 @@ template <bool HEAD> __device__ static void run_thin(const mlp &j) {
 
 // ---- backward ----
 
-// Add up v over the eight rows that a warp's lanes hold of a column. With 8 numbers (or 2) a lane ends with the sum of
-// number *index alone (with 2, four lanes end with each).
-template <int COUNT>
-__device__ static inline float spread_sum(float v[COUNT], int lane, int *index) {
-    int at = 0, bit = 16;
+// Add up v over the eight rows that a warp's lanes hold of a column. With 4 numbers (or 2) a lane ends with the sum of
+// number lane / 8 (or lane / 16) alone.
+template <int COUNT> __device__ static inline float spread_sum(float v[COUNT], int lane) {
+    int bit = 16;
 #pragma unroll
     for (int half = COUNT / 2; half; half /= 2, bit /= 2) {
         bool up = lane & bit;
@@ -349,32 +352,40 @@ __device__ static inline float spread_sum(float v[COUNT], int lane, int *index) 
             float send = up ? v[i] : v[i + half], stay = up ? v[i + half] : v[i];
             v[i] = stay + __shfl_xor_sync(~0u, send, bit);
         }
-        at += up ? half : 0;
     }
+#pragma unroll
     for (; bit >= 4; bit /= 2)
         v[0] += __shfl_xor_sync(~0u, v[0], bit);
-    *index = at;
     return v[0];
 }
 
+// Sums over a group's rows: by warps, of what stays in registers; by a product, of the gradient itself.
+struct group_sums {
+    float warp[4][3][COLUMNS]; // D_SCALE, D_SHIFT, the head's
+    float product[4][COLUMNS]; // D_B in two shares, D_MEAN in two
+};
+
 // Where things lie in the ring when the product is done: what GELU got, in the stages after its own; then the
-// gradient's block; then each warp's sums over rows.
+// gradient's block; then the factors of its sums, and the sums.
 template <int GROUPS> struct places {
-    char *z, *out;
-    float (*sums)[MLP_SUMS][COLUMNS]; // (4 warps)
+    char *z, *out, *factors;
+    group_sums *sums;
     template <typename R> __device__ places(const R &r, int steps, int group) {
         enum { PAIR = 2 * BLOCK_BYTES };
         if (GROUPS == 2) {
             z = r.memory(steps) + group * BLOCK_BYTES;
             out = r.memory(steps + 1) + group * BLOCK_BYTES;
-            sums = (float(*)[MLP_SUMS][COLUMNS])r.memory(steps + 2) + group * 4;
+            factors = r.memory(steps + 2) + group * PIECE_BYTES;
+            sums = (group_sums *)(r.memory(steps + 2) + 2 * PIECE_BYTES) + group;
         } else {
             z = r.memory(steps + group / 2) + group % 2 * BLOCK_BYTES;
             out = r.memory(steps + 2 + group / 2) + group % 2 * BLOCK_BYTES;
-            sums = (float(*)[MLP_SUMS][COLUMNS])(r.memory(steps + group) + PAIR);
+            factors = r.memory(steps + group) + PAIR;
+            sums = (group_sums *)(factors + PIECE_BYTES);
         }
     }
 };
+static_assert(sizeof(group_sums) == PIECE_BYTES, "both have their place in a stage");
 
 // Ask for what GELU got: two groups' a stage.
 template <int GROUPS, typename R>
@@ -474,22 +485,24 @@ __device__ static void head_gradient(const mlp &j, const tile<GROUPS> &t, const 
     }
 }
 
-// Through LayerNorm and GELU. acc is the gradient of LayerNorm's result, divided by the rows' spread.
+// Through LayerNorm and GELU. acc is the gradient of LayerNorm's result, divided by the rows' spread. Rows past the end
+// have acc 0, and numbers that make all of theirs 0.
 template <int GROUPS, bool HEAD>
 __device__ static void through_layer(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
                                      const float acc[64], const places<GROUPS> &p) {
     float4 r[2];
-    float2 below[2];
-    float spread[2], dy[2], q1[2] = {0, 0}, q2[2] = {0, 0};
+    float inv[2], spread[2], dy[2], q1[2] = {0, 0}, q2[2] = {0, 0};
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         int row = t.group * MLP_ROWS + t.row + 8 * h;
         r[h] = t.s->row[row];
-        below[h] = t.s->below[row];
+        inv[h] = t.s->below[row].y;
         spread[h] = 1 / r[h].y;
         dy[h] = HEAD ? dy_of(j, t.e, t.row0 + row, 0) : 0;
     }
-    float(*sums)[COLUMNS] = p.sums[threadIdx.x / 32 % 4];
+    // A lane ends with the sum of number lane / 8 of four, see spread_sum.
+    float *sums = &p.sums->warp[threadIdx.x / 32 % 4][t.lane / 16][t.pair + t.lane / 8 % 2],
+          *head_sums = &p.sums->warp[threadIdx.x / 32 % 4][2][t.pair + t.lane / 16];
     const uint4 *z = (const uint4 *)p.z + threadIdx.x % 128;
     uint4 four;
 #pragma unroll
@@ -498,25 +511,20 @@ __device__ static void through_layer(const mlp &j, const mlp_layer &l, const til
         int c = i * 8 + t.pair;
         float2 u = *(float2 *)&t.s->u[c], v = *(float2 *)&t.s->v[c],
                scale = *(float2 *)&t.s->scale[c], shift = *(float2 *)&t.s->shift[c];
-        float s[8] = {}, head[2] = {};
+        float s[4] = {}, head[2] = {};
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            bool live = t.first() + t.row + 8 * h < j.hi;
-            uint32_t word = i % 2 ? (h ? four.w : four.z) : (h ? four.y : four.x);
-            float2 x = unpack(live ? word : 0);
+            float2 x = unpack(i % 2 ? (h ? four.w : four.z) : (h ? four.y : four.x));
             float d[2];
 #pragma unroll
             for (int k = 0; k < 2; k++) {
-                float g = acc[4 * i + 2 * h + k], a = k ? x.y : x.x, open = gate(a), y = a * open;
-                float off = y - r[h].x;
-                float slope = open + y * (1 - open) * (1.5957691216057308f + 0.2140644488f * a * a);
+                float g = acc[4 * i + 2 * h + k], a = k ? x.y : x.x, a2 = a * a,
+                      open = gate_of(a, a2), y = a * open, off = y - r[h].x;
+                float slope = open + (y - y * open) * (1.5957691216057308f + 0.2140644488f * a2);
                 float full = (g * (k ? scale.y : scale.x) - r[h].z - off * r[h].w) * slope;
-                full = live ? full : 0;
-                d[k] = full * below[h].y;
+                d[k] = full * inv[h];
                 s[D_SCALE * 2 + k] += g * off;
                 s[D_SHIFT * 2 + k] += g * spread[h];
-                s[D_B * 2 + k] += full;
-                s[D_MEAN * 2 + k] += d[k] * below[h].x;
                 if (HEAD)
                     head[k] +=
                         dy[h] * (off * r[h].y * (k ? scale.y : scale.x) + (k ? shift.y : shift.x));
@@ -526,12 +534,8 @@ __device__ static void through_layer(const mlp &j, const mlp_layer &l, const til
             *(uint32_t *)(p.out + place(t.row + 8 * h, c)) = pack(d[0], d[1]);
         }
         if (!l.parts) continue;
-        int index;
-        float sum = spread_sum<8>(s, t.lane, &index);
-        sums[index / 2][c + index % 2] = sum;
-        if (!HEAD) continue;
-        sum = spread_sum<2>(head, t.lane, &index);
-        if (!(t.lane & 12)) sums[D_HEAD][c + index] = sum;
+        sums[i * 8] = spread_sum<4>(s, t.lane);
+        if (HEAD) head_sums[i * 8] = spread_sum<2>(head, t.lane);
     }
     if (!l.sums) return;
 #pragma unroll
@@ -542,7 +546,58 @@ __device__ static void through_layer(const mlp &j, const mlp_layer &l, const til
     }
 }
 
-// All warps' sums, in order.
+// A number as two of bf16 that add up to it.
+__device__ static inline uint32_t in_two(float v) {
+    float high = __bfloat162float(__float2bfloat16(v));
+    return pack(high, v - high);
+}
+
+// What the gradient's rows are multiplied by for D_B and D_MEAN: the spread and the mean of the row that the layer read,
+// as columns of a piece.
+template <int GROUPS>
+__device__ static void write_factors(const tile<GROUPS> &t, const places<GROUPS> &p) {
+    int row = threadIdx.x % 128 / 2, half = threadIdx.x % 2 * 4;
+    float2 below = t.s->below[t.group * MLP_ROWS + row];
+#pragma unroll
+    for (int c = half; c < half + 4; c++)
+        *(uint4 *)(p.factors + place(row, c * 8)) =
+            c ? make_uint4(0, 0, 0, 0) : make_uint4(in_two(1 / below.y), in_two(below.x), 0, 0);
+}
+
+// The sums of the gradient that lies in shared memory.
+template <int GROUPS>
+__device__ static void sum_gradient(const tile<GROUPS> &t, const places<GROUPS> &p) {
+    float acc[64];
+    __syncwarp();
+    products_begin();
+#pragma unroll
+    for (int k = 0; k < MLP_ROWS / 16; k++)
+        multiply_turned(acc, factor(shared_address(p.factors) + k * 2048, 1024, PIECE_BYTES),
+                        factor(shared_address(p.out) + k * 2048, 1024, PIECE_BYTES), k);
+    products_end();
+    products_wait<0>();
+    if (threadIdx.x % 128 >= 16) return; // who has the first four rows
+#pragma unroll
+    for (int i = 0; i < COLUMNS / 8; i++)
+        *(float2 *)&p.sums->product[t.lane / 4][i * 8 + t.pair] =
+            make_float2(acc[4 * i], acc[4 * i + 1]);
+}
+
+// Sum `kind` of the group, of a column.
+__device__ static inline float group_sum(const group_sums *s, int kind, int c) {
+    if (kind == D_B || kind == D_MEAN) {
+        int first = kind == D_B ? 0 : 2;
+        return s->product[first][c] + s->product[first + 1][c];
+    }
+    int number = kind == D_HEAD ? 2 : kind;
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < 4; w++)
+        sum += s->warp[w][number][c];
+    return sum;
+}
+
+// All groups' sums, in order.
 template <int GROUPS, typename R>
 __device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
                                   const R &r, int steps, bool head) {
@@ -552,12 +607,8 @@ __device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile<G
         int kind = i / COLUMNS, c = i % COLUMNS;
         float sum = 0;
 #pragma unroll
-        for (int g = 0; g < GROUPS; g++) {
-            places<GROUPS> p(r, steps, g);
-#pragma unroll
-            for (int w = 0; w < 4; w++)
-                sum += p.sums[w][kind][c];
-        }
+        for (int g = 0; g < GROUPS; g++)
+            sum += group_sum(places<GROUPS>(r, steps, g).sums, kind, c);
         to[(int64_t)kind * j.width + c] = sum;
     }
     if (!head || t.column0 || threadIdx.x >= 32) return;
@@ -610,8 +661,10 @@ template <int GROUPS> __device__ static void run_backward(const mlp &j, int laye
         through_layer<GROUPS, true>(j, l, t, acc, p);
     else
         through_layer<GROUPS, false>(j, l, t, acc, p);
+    if (l.parts) write_factors(t, p);
     store_block(j, t, l.d, p.out);
     if (!l.parts) return;
+    sum_gradient(t, p);
     __syncthreads();
     store_sums(j, l, t, r, steps, head);
 }
