@@ -119,7 +119,9 @@ dc_status dc_gpu_actor_new(dc_gpu_actor **out, dc_actor *actor, int precision) {
     dc_gpu_actor *gpu = calloc(1, sizeof *gpu);
     if (!gpu) return dc_fail(DC_NO_MEMORY, NULL, "no memory");
     gpu->actor = actor;
+    dc_cuda_alone();
     dc_status status = build(gpu, actor, precision);
+    dc_cuda_together();
     if (status != DC_OK) return dc_gpu_actor_free(gpu), status;
     *out = gpu;
     return DC_OK;
@@ -127,10 +129,12 @@ dc_status dc_gpu_actor_new(dc_gpu_actor **out, dc_actor *actor, int precision) {
 
 void dc_gpu_actor_free(dc_gpu_actor *gpu) {
     if (!gpu) return;
+    dc_cuda_alone();
     dc_recording_free(gpu->act);
     dc_program_free(gpu->policy);
     dc_program_free(gpu->judge);
     dc_cuda_close(gpu->cuda);
+    dc_cuda_together();
     free(gpu);
 }
 

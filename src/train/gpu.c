@@ -162,7 +162,9 @@ dc_status dc_gpu_new(dc_gpu **out, dc_agent *const *agents, int count, const dc_
     if (gpu) gpu->members = calloc((size_t)count, sizeof *gpu->members);
     if (!gpu || !gpu->members) return dc_gpu_free(gpu), dc_fail(DC_NO_MEMORY, NULL, "no memory");
     gpu->count = count;
+    dc_cuda_alone();
     dc_status status = build(gpu, agents, spec);
+    dc_cuda_together();
     if (status != DC_OK) return dc_gpu_free(gpu), status;
     *out = gpu;
     return DC_OK;
@@ -170,6 +172,7 @@ dc_status dc_gpu_new(dc_gpu **out, dc_agent *const *agents, int count, const dc_
 
 void dc_gpu_free(dc_gpu *gpu) {
     if (!gpu) return;
+    dc_cuda_alone();
     dc_recording_free(gpu->one);
     dc_recording_free(gpu->many);
     for (int i = 0; i < gpu->count; i++) {
@@ -184,6 +187,7 @@ void dc_gpu_free(dc_gpu *gpu) {
     dc_twin_data_free(gpu->data);
     dc_gpu_feed_free(gpu->feed);
     dc_cuda_close(gpu->cuda);
+    dc_cuda_together();
     free(gpu->members);
     free(gpu);
 }
@@ -317,7 +321,12 @@ static dc_status build_answer(member *m) {
 dc_status dc_gpu_answer(dc_gpu *gpu, int number) {
     member *m = &gpu->members[number];
     const dc_slabs *s = &m->agent->params.slabs;
-    if (!m->ask) DC_TRY(build_answer(m));
+    if (!m->ask) {
+        dc_cuda_alone();
+        dc_status status = build_answer(m);
+        dc_cuda_together();
+        DC_TRY(status);
+    }
     DC_TRY(dc_cuda_put(gpu->cuda, dc_program_slabs(m->ask)->live, s->live,
                        (size_t)s->size * sizeof(dc_real)));
     DC_TRY(dc_program_refresh(m->ask));

@@ -264,8 +264,9 @@ static int tear_down(void **state) {
     return system(command);
 }
 
-int main(void) {
+int main(int argc, char **argv) { // with an argument only the tests that it names: "test_r*"
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_actions),
                                        cmocka_unit_test(test_scores)};
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -670,7 +670,7 @@ static void test_nan(void **state) {
     dc_run_fini(&run);
 }
 
-int main(void) {
+int main(int argc, char **argv) { // with an argument only the tests that it names: "test_r*"
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),     cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_answers),  cmocka_unit_test(test_threads),
@@ -678,5 +678,6 @@ int main(void) {
         cmocka_unit_test(test_feed),     cmocka_unit_test(test_feed_choice),
         cmocka_unit_test(test_nan_rows), cmocka_unit_test(test_nan),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -18,6 +18,11 @@ typedef enum dc_precision { DC_FP32, DC_TF32, DC_BF16 } dc_precision; // of matr
 
 typedef struct dc_cuda dc_cuda; // one GPU, one stream
 
+// Opening, compiling, recording and closing is for one host thread at a time, between these two: code is loaded when it
+// is first needed and memory is freed, either of which can break another thread's recording. Steps may run meanwhile.
+void dc_cuda_alone(void);
+void dc_cuda_together(void);
+
 // Take GPU 0 (CUDA_VISIBLE_DEVICES chooses). Errors: no GPU, no driver, wrong driver.
 dc_status dc_cuda_open(dc_cuda **cuda);
 void dc_cuda_close(dc_cuda *cuda); // Nullable; frees everything taken

@@ -14,6 +14,16 @@ dc_status dc_cuda_check(cudaError_t error, const char *call) {
                    "CUDA failed (%.*s: %s)", n, call, cudaGetErrorString(error));
 }
 
+static std::recursive_mutex setting_up; // recursive: who fails to open closes
+
+extern "C" void dc_cuda_alone(void) {
+    setting_up.lock();
+}
+
+extern "C" void dc_cuda_together(void) {
+    setting_up.unlock();
+}
+
 extern "C" cudaStream_t dc_cuda_stream(const dc_cuda *cuda) {
     return cuda->stream;
 }
@@ -214,11 +224,7 @@ struct dc_recording {
     cudaGraphExec_t exec;
 };
 
-// One host thread at a time: libraries may set a kernel's attributes before they launch it, and with eight threads at
-// once a product was seen to fail. What is started without a recording (gradients for tests) is not covered.
 static dc_status record(dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx, cudaGraph_t *graph) {
-    static std::mutex recording;
-    std::lock_guard<std::mutex> alone(recording);
     cudaStream_t stream = cuda->stream;
     CU(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     dc_status status = enqueue(ctx);
