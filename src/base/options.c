@@ -397,8 +397,9 @@ static const char *value_word(const dc_option *o) {
 
 static void help_row(const dc_option *o, bool as_flag, dc_text *out) {
     char flag[128], text[2 * DC_NUMBER_MAX + 8];
-    snprintf(flag, sizeof flag, as_flag ? "--%s %s" : "%s=%s", o->name, value_word(o));
-    for (char *c = flag; as_flag && *c && *c != ' '; c++)
+    const char *shape = !as_flag ? "%s=%s" : o->kind == DC_BOOL ? "--%s[=%s]" : "--%s %s";
+    snprintf(flag, sizeof flag, shape, o->name, value_word(o));
+    for (char *c = flag; as_flag && *c && *c != ' ' && *c != '['; c++)
         if (*c == '_') *c = '-';
     dc_text_add(out, "  %-*s %s (", HELP_COLUMN, flag, o->help);
     if (*o->init) dc_text_add(out, "default %s", o->init);

@@ -238,7 +238,7 @@ static void test_help(void **state) {
     static const char *const lines[] = {
         "  --horizon N                steps of a segment (default 10; between 1 and 1e6)\n",
         "  --learn-rate X             step of Adam (default 3e-4; between 0 and 1)\n",
-        "  --flow on|off              flow policy (default off)\n",
+        "  --flow[=on|off]            flow policy (default off)\n",
         "  --data TEXT                data file (no default)\n",
         "  --device WORD              where to run (default cpu; cpu|cuda|cu)\n",
         "  --hidden N,N,..            widths (default 512,512; between 1 and 65536)\n",
