@@ -18,8 +18,8 @@ typedef enum dc_precision { DC_FP32, DC_TF32, DC_BF16 } dc_precision; // of matr
 
 typedef struct dc_cuda dc_cuda; // one GPU, one stream
 
-// Opening, compiling, recording and closing is for one host thread at a time, between these two: code is loaded when it
-// is first needed and memory is freed, either of which can break another thread's recording. Steps may run meanwhile.
+// Opening, compiling, recording and closing is for one host thread at a time, between these two: what a thread loads,
+// takes or frees can break what another records. Steps may run meanwhile.
 void dc_cuda_alone(void);
 void dc_cuda_together(void);
 
