@@ -25,7 +25,7 @@ static dc_ref rep_rows(dc_agent *a, const char *name, dc_stream state, dc_stream
     feed.col0 = obs->width;
     feed.stream = goal;
     feed.column = &a->goals;
-    feed.skip = a->goal_values ? 0 : a->options.rep[0];
+    feed.skip = a->goals.values == obs->values ? a->options.rep[0] : 0; // or copied out already
     feed.take = rep;
     dc_agent_feed(a, feed);
     return x;
