@@ -14,7 +14,7 @@ dc_status dc_cuda_check(cudaError_t error, const char *call) {
                    "CUDA failed (%.*s: %s)", n, call, cudaGetErrorString(error));
 }
 
-static std::recursive_mutex setting_up; // recursive: who fails to open closes
+static std::mutex setting_up;
 
 extern "C" void dc_cuda_alone(void) {
     setting_up.lock();
