@@ -15,6 +15,7 @@
 #          BIN=build-h200/dcrl TESTS=build-h200 PEERS=build-h200/peers sh bench/gpu.sh --quick
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
+case " $* " in *" --help "* | *" -h "*) exec "${PYTHON:-python3}" "$here/gpu_table.py" --help ;; esac
 if [ -z "${BIN:-}" ]; then
     for tool in nvcc cmake; do
         command -v $tool >/dev/null || [ -x /usr/local/cuda/bin/$tool ] ||

@@ -16,7 +16,8 @@
 #include <stdlib.h>
 
 static const char usage[] =
-    "usage: dcrl bench train [--work lock|standard|long] [--seconds T] [--threads T] [--out RUN] "
+    "usage: dcrl bench train [--work lock|standard|long] [--seeds N] [--seconds T] [--threads T] "
+    "[--out RUN] "
     "[--set key=value]... [--json]\n"
     "\n"
     "Trains the named work and tells steps a second, the share of each op, and the rate of its "
@@ -27,7 +28,7 @@ static const char usage[] =
     "  standard  antmaze-large's sizes: 3x512, batch 1024, n 25, oracle critic, ddpgbc policy\n"
     "  long      humanoidmaze-giant's: 4x1024, batch 1024, n 100, oracle critic, flow policy\n"
     "\n"
-    "The last two train on a million random rows, so that nothing must be fetched. With --runs N, "
+    "The last two train on a million random rows, so that nothing must be fetched. With --seeds N, "
     "N seeds train\n"
     "together, as dcrl train --seed 0-... does, and the rate is the sum of theirs. With --out, "
     "logs "
@@ -50,7 +51,7 @@ enum { RANDOM_ROWS = 1000000 };
 
 typedef struct flags {
     int work, device, precision;
-    int64_t threads, runs;
+    int64_t threads, seeds;
     double seconds;
     char out[DC_TEXT_MAX];
 } flags;
@@ -61,7 +62,7 @@ static const dc_option table[] = {
     {"precision", DC_CHOICE, offsetof(flags, precision), "auto", 0, 0, "auto|fp32|tf32|bf16",
      "of matrix products; auto: fp32 on the CPU, tf32 on a GPU"},
     {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
-    {"runs", DC_INT, offsetof(flags, runs), "1", 1, DC_RUNS_MAX, NULL, "seeds to train together"},
+    {"seeds", DC_INT, offsetof(flags, seeds), "1", 1, DC_RUNS_MAX, NULL, "seeds to train together"},
     {"seconds", DC_REAL, offsetof(flags, seconds), "5", 0.1, 600, NULL, "how long to measure"},
     {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL,
      "folder of a run to write, with logs and a checkpoint; empty: nothing is written"},
@@ -229,14 +230,15 @@ static void tell_rate(const dc_run *runs, const flags *f, bool json, const resul
                *precision = gpu ? names[runs->options.precision] : "fp32";
     double rate = r->steps / r->seconds;
     if (json)
-        printf("{\"bench\": \"train\", \"work\": \"%s\", \"device\": \"%s\", \"name\": \"%s\", "
-               "\"precision\": \"%s\", \"feed\": \"%s\", \"runs\": %d, \"steps_per_second\": %.1f, "
-               "\"save_seconds\": %.4f}\n",
-               works[f->work].name, device, name, precision, feed, (int)f->runs, rate,
-               r->save_seconds);
+        printf(
+            "{\"bench\": \"train\", \"work\": \"%s\", \"device\": \"%s\", \"name\": \"%s\", "
+            "\"precision\": \"%s\", \"feed\": \"%s\", \"seeds\": %d, \"steps_per_second\": %.1f, "
+            "\"save_seconds\": %.4f}\n",
+            works[f->work].name, device, name, precision, feed, (int)f->seeds, rate,
+            r->save_seconds);
     else
         printf("%s on %s, %s, rows from the %s, %d run%s: %.1f steps/s, %.3f s a checkpoint\n",
-               works[f->work].name, name, precision, feed, (int)f->runs, f->runs > 1 ? "s" : "",
+               works[f->work].name, name, precision, feed, (int)f->seeds, f->seeds > 1 ? "s" : "",
                rate, r->save_seconds);
 }
 
@@ -276,32 +278,32 @@ static void tell(const dc_run *run, const flags *f, bool json, const result *r, 
 static dc_status time_save(dc_run *runs, const flags *f, result *r) {
     if (!runs->folder) return DC_OK;
     double start = dc_now();
-    for (int64_t i = 0; i < f->runs; i++) {
+    for (int64_t i = 0; i < f->seeds; i++) {
         runs[i].saved_step = -1;
         DC_TRY(dc_run_save(&runs[i]));
     }
-    r->save_seconds = (dc_now() - start) / (double)f->runs;
+    r->save_seconds = (dc_now() - start) / (double)f->seeds;
     return DC_OK;
 }
 
 static dc_status measure(dc_run *runs, const flags *f, bool json) {
     double times[2 * DC_OPS] = {0};
     watch w = {.seconds = 0.5};
-    for (int64_t i = 0; i < f->runs; i++) {
+    for (int64_t i = 0; i < f->seeds; i++) {
         runs[i].stop = &w.stop;
         runs[i].progress = progress;
         runs[i].progress_ctx = &w;
     }
-    if (dc_population_train(runs, (int)f->runs) != DC_INTERRUPTED) return DC_BAD_INPUT; // warm-up
+    if (dc_population_train(runs, (int)f->seeds) != DC_INTERRUPTED) return DC_BAD_INPUT; // warm-up
     w = (watch){.seconds = f->seconds};
     runs->agent.exec.times = times;
-    dc_status status = dc_population_train(runs, (int)f->runs);
+    dc_status status = dc_population_train(runs, (int)f->seeds);
     if (status != DC_INTERRUPTED) return status;
     // Until the stop was asked for: the checkpoints that it wrote are not counted.
     result r = {.seconds = w.passed,
-                .steps = (double)(w.step - runs->first_step) * (double)f->runs};
+                .steps = (double)(w.step - runs->first_step) * (double)f->seeds};
     DC_TRY(time_save(runs, f, &r));
-    if (runs->gpu || f->runs > 1) {
+    if (runs->gpu || f->seeds > 1) {
         tell_rate(runs, f, json, &r);
         return DC_OK;
     }
@@ -317,17 +319,17 @@ static dc_status start(dc_run *runs, const flags *f, const cli_args *args, dc_da
     const dc_dataset *shared[DC_RUNS_MAX];
     const char *folders[DC_RUNS_MAX] = {*f->out ? f->out : NULL};
     static char members[DC_RUNS_MAX][DC_PATH_MAX];
-    for (int64_t i = 0; i < f->runs; i++) {
+    for (int64_t i = 0; i < f->seeds; i++) {
         DC_TRY(configure(&runs[i], f));
         DC_TRY(cli_run_sets(&runs[i], args));
         runs[i].options.seed += i;
         shared[i] = data;
-        if (!*f->out || f->runs == 1) continue;
+        if (!*f->out || f->seeds == 1) continue;
         DC_TRY(dc_folder_member(members[i], f->out, runs[i].options.seed));
         folders[i] = members[i];
     }
     DC_TRY(make_data(runs, &works[f->work], data));
-    return dc_population_start(runs, (int)f->runs, shared, folders);
+    return dc_population_start(runs, (int)f->seeds, shared, folders);
 }
 
 dc_status bench_train(int argc, char **argv) {
@@ -335,14 +337,14 @@ dc_status bench_train(int argc, char **argv) {
     cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_JSON | CLI_SET};
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
-    dc_run *runs = calloc((size_t)f.runs, sizeof *runs);
-    if (!runs) return dc_fail(DC_NO_MEMORY, NULL, "no memory for %d runs", (int)f.runs);
-    for (int64_t i = 0; i < f.runs; i++)
+    dc_run *runs = calloc((size_t)f.seeds, sizeof *runs);
+    if (!runs) return dc_fail(DC_NO_MEMORY, NULL, "no memory for %d seeds", (int)f.seeds);
+    for (int64_t i = 0; i < f.seeds; i++)
         runs[i] = DC_RUN_NONE;
     dc_dataset data = {0};
     dc_status status = start(runs, &f, &args, &data);
     if (status == DC_OK) status = measure(runs, &f, args.json);
-    dc_population_fini(runs, (int)f.runs);
+    dc_population_fini(runs, (int)f.seeds);
     dc_dataset_fini(&data);
     free(runs);
     return status;
