@@ -82,6 +82,10 @@ dc_status dc_run_save(dc_run *run) {
     char path[DC_PATH_MAX];
     char bad[DC_WEIGHT_NAME];
     DC_TRY(fetch(run));
+    if (dc_sampler_step(run->agent.sampler) != (uint64_t)run->step)
+        return dc_fail(DC_IO, "dcrl train --resume goes on from the checkpoint before",
+                       "step %" PRId64 " is not saved: a failure left the device further",
+                       run->step);
     dc_checkpoint_find_bad(run, bad);
     if (*bad) return not_finite(run, "tensor", bad, run->step);
     DC_TRY(dc_folder_checkpoint(path, run->folder, run->step));
