@@ -16,7 +16,7 @@ typedef struct dcrl_env dcrl_env;
 DCRL_API dcrl_status dcrl_env_open(dcrl_env **env, const char *name, uint64_t seed);
 // What the environment shows and takes.
 DCRL_API dcrl_sizes dcrl_env_sizes(const dcrl_env *env);
-// Number of tasks.
+// Number of tasks: 5, and 1 in single-task form.
 DCRL_API int dcrl_env_tasks(const dcrl_env *env);
 // Steps before an episode is cut off; the caller counts.
 DCRL_API int dcrl_env_horizon(const dcrl_env *env);

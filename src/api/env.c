@@ -54,7 +54,8 @@ dcrl_sizes dcrl_env_sizes(const dcrl_env *env) {
 }
 
 int dcrl_env_tasks(const dcrl_env *env) {
-    return env ? DC_TASKS : 0;
+    if (!env) return 0;
+    return spec_of(env)->task ? 1 : DC_TASKS;
 }
 
 int dcrl_env_horizon(const dcrl_env *env) {
@@ -68,9 +69,10 @@ static void narrow(const double *from, int n, float *to) {
 
 dcrl_status dcrl_env_reset(dcrl_env *env, int task, float *observation, float *goal) {
     DC_API_NEED(env && observation && goal);
-    if (task < 1 || task > DC_TASKS)
-        return dc_api_status(
-            dc_fail(DC_USAGE, "tasks are 1 to 5", "there is no such task (%d)", task));
+    int tasks = dcrl_env_tasks(env);
+    if (task < 1 || task > tasks)
+        return dc_api_status(dc_fail(DC_USAGE, "dcrl_env_tasks tells how many there are",
+                                     "there is no such task (%d of %d)", task, tasks));
     const dc_env_spec *s = spec_of(env);
     env->env.draws = dc_draws_philox(&env->draws, env->seed, env->episode++);
     dc_status status = dc_env_reset(&env->env, task, env->goal);

@@ -78,7 +78,8 @@ typedef struct dc_outcome {
 dc_status dc_env_new(dc_env *env, const dc_world *world, dc_draws draws);
 void dc_env_free(dc_env *env); // safe on a zeroed struct, and twice
 
-// Start an episode of a task, 1 ... DC_TASKS, and write the goal that a policy sees: (spec.goal).
+// Start an episode of a task, 1 ... DC_TASKS (in single-task form always of its own), and write the
+// goal that a policy sees: (spec.goal).
 // Nullable: goal
 dc_status dc_env_reset(dc_env *env, int task, double *goal);
 // The same in a maze from any cell to any other.

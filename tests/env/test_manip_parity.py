@@ -349,6 +349,9 @@ def test_broken_input():
         ]:
             np.savez(scratch.at("in.npz"), **{**state, **change})
             bad(1, texts, *words, cwd=scratch.path)
+        np.savez(scratch.at("in.npz"), tasks=np.array([2, 3]), actions=np.zeros((2, 4, 5)))
+        single = ["env", "replay", "scene-singletask-task2-v0", "--in", "in.npz", "--out", "out.npz"]
+        bad(1, ["tasks[1] is 3", "task 2 alone"], *single, cwd=scratch.path)
         np.savez(scratch.at("in.npz"), **state)
         bad(1, ["ur5e.xml", "DCRL_OGBENCH"], *words, env={**os.environ, "DCRL_OGBENCH": "/nowhere"}, cwd=scratch.path)
         assert os.listdir(scratch.path) == ["in.npz"], os.listdir(scratch.path)

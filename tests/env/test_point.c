@@ -3,6 +3,7 @@
 // for a while, so that the point runs into walls and corners and slides along them.
 #include "env/sim.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,7 +71,40 @@ static void test_point_at_walls(void **state) {
     assert_true(pushed > 5 * STEPS); // of fifteen episodes
 }
 
+// Start of an episode of a task: xy of the point and of its goal.
+static bool start(const char *name, int task, double place[4]) {
+    dc_env_spec spec;
+    dc_world *world;
+    dc_philox_draws own;
+    dc_env env;
+    assert_int_equal(dc_env_find(&spec, name), DC_OK);
+    dc_status status = dc_world_new(&world, &spec);
+    if (status == DC_UNSUPPORTED || status == DC_IO) return false; // a build without MuJoCo
+    assert_int_equal(status, DC_OK);
+    assert_int_equal(dc_env_new(&env, world, dc_draws_philox(&own, 1, 0)), DC_OK);
+    assert_int_equal(dc_env_reset(&env, task, NULL), DC_OK);
+    memcpy(place, dc_env_qpos(&env), 2 * sizeof *place);
+    memcpy(place + 2, env.goal, 2 * sizeof *place);
+    dc_env_free(&env);
+    dc_world_free(world);
+    return true;
+}
+
+static void test_a_single_task_is_its_own(void **state) {
+    (void)state;
+    double one[4], three[4], own[4], far = 0;
+    if (!start("pointmaze-medium-v0", 1, one)) skip();
+    assert_true(start("pointmaze-medium-v0", 3, three));
+    assert_true(start("pointmaze-medium-singletask-task3-v0", 1, own));
+    for (int k = 0; k < 4; k++) {
+        assert_true(fabs(own[k] - three[k]) < 2); // the same cells, which are 4 wide
+        far = fmax(far, fabs(own[k] - one[k]));
+    }
+    assert_true(far > 2);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_point_at_walls)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_point_at_walls),
+                                       cmocka_unit_test(test_a_single_task_is_its_own)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,10 +28,10 @@ TABLE = {  # alpha, td's, mc's, lambda, gamma
     "puzzle-4x4": (1, 2, 1, 2, 0.99),
 }
 ARM = {  # observation, goal
-    "cube-single": (28, 3), "cube-double": (37, 6), "cube-quadruple": (55, 12), "cube-octuple": (91, 24), "scene": (40, 7),
+    "cube-single": (28, 3), "cube-double": (37, 6), "cube-triple": (46, 9), "cube-quadruple": (55, 12), "cube-octuple": (91, 24), "scene": (40, 7),
     "puzzle-3x3": (55, 9), "puzzle-4x4": (83, 16), "puzzle-4x5": (99, 20), "puzzle-4x6": (115, 24),
 }  # fmt: skip
-LONG = {"puzzle-4x5": (100, 32), "puzzle-4x6": (100, 32), "cube-quadruple": (25, 4), "cube-octuple": (25, 4)}  # n, samples
+LONG = {"puzzle-4x5": (100, 32), "puzzle-4x6": (100, 32), "cube-triple": (25, 4), "cube-quadruple": (25, 4), "cube-octuple": (25, 4)}  # n, samples
 GIANT = {"td": 0.3, "mc": 0.3, "td-n": 0.1, "trl": 0.1, "trl-n": 0.1}  # the others: rejection sampling
 
 
@@ -52,7 +52,9 @@ def config_of(scratch, preset, agent, *more):
         assert sum(n * times for n, times in zip(config["rep"][1::4], config["rep"][3::4])) == ARM[preset][1], config
     else:
         assert config["rep"] == [15 if family == "antsoccer" else 0, 2]
-    assert all(config.get(k, 0.7) == 0.7 for k in ("kappa", "kappa_prop")) and config["actor_law"] == "uniform" and config["actor_random"] == 0
+    assert all(config.get(k, 0.7) == 0.7 for k in ("kappa", "kappa_prop"))
+    goals = ("geometric", 0.5) if preset in LONG else ("uniform", 0)
+    assert (config["actor_law"], config["actor_random"]) == goals, config
     return config
 
 

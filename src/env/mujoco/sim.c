@@ -442,6 +442,8 @@ static void reset(void *ctx) {
 
 dc_status dc_env_reset(dc_env *env, int task, double *goal) {
     DC_CHECK(task >= 1 && task <= DC_TASKS);
+    if (spec_of(env)->task)
+        task = spec_of(env)->task; // as the reference does, whatever is asked for
     if (!has_arm(env)) return dc_env_begin(env, &spec_of(env)->tasks[task - 1], goal);
     placing p = {.env = env, .manip = &spec_of(env)->manip[task - 1], .goal = goal};
     return dc_mujoco_guard(reset, &p, env->data);
