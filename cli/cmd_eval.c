@@ -70,6 +70,18 @@ static bool tries_other(const flags *f) {
     return f->samples || f->flow_steps;
 }
 
+static dc_status evaluate(const dc_world *world, dc_actor *actor, const flags *f, dc_pool *pool,
+                          dc_eval_score *score) {
+    cli_line line;
+    cli_line_init(&line);
+    cli_progress progress = {&line, "evaluating", "steps", 0, 0};
+    dc_tell steps = {cli_progress_tell, &progress};
+    dc_status status = dc_evaluate(world, actor, (int)f->episodes, (uint64_t)f->seed, pool,
+                                   &cli_stop, &steps, score);
+    cli_line_clear(&line);
+    return status;
+}
+
 static dc_status play(const cli_pick *pick, const flags *f, dc_eval_score *score) {
     dc_actor_options options =
         dc_setting_actor(&pick->setting, (int)f->episodes * DC_TASKS, (uint64_t)f->seed);
@@ -89,9 +101,7 @@ static dc_status play(const cli_pick *pick, const flags *f, dc_eval_score *score
     dc_status status = dc_pool_new(&pool, (int)f->threads);
     if (status == DC_OK) status = dc_actor_open(&actor, pick->path, &options, pool);
     if (status == DC_OK) status = dc_world_new(&world, &pick->spec);
-    if (status == DC_OK)
-        status =
-            dc_evaluate(world, &actor, (int)f->episodes, (uint64_t)f->seed, pool, &cli_stop, score);
+    if (status == DC_OK) status = evaluate(world, &actor, f, pool, score);
     dc_world_free(world);
     dc_actor_fini(&actor);
     dc_pool_free(pool);
