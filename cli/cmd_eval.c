@@ -48,22 +48,25 @@ static const dc_option table[] = {
 };
 
 static void tell(const char *env, int64_t step, const dc_eval_score *s, double seconds, bool json) {
+    char steps[32]; // without a success there is no mean
+    snprintf(steps, sizeof steps, "%s", json ? "null" : "-");
+    if (s->overall > 0) snprintf(steps, sizeof steps, "%.*f", json, s->mean_steps);
     if (json) {
         printf("{\"env\": \"%s\", \"step\": %" PRId64
                ", \"episodes\": %d, \"overall_success\": %.6g, \"task_success\": [",
                env, step, s->episodes * DC_TASKS, s->overall);
         for (int t = 0; t < DC_TASKS; t++)
             printf("%s%.6g", t ? ", " : "", s->task[t]);
-        printf("], \"std_over_tasks\": %.6g, \"mean_steps\": %.1f, \"seconds\": %.2f}\n", s->sd,
-               s->mean_steps, seconds);
+        printf("], \"std_over_tasks\": %.6g, \"mean_steps\": %s, \"seconds\": %.2f}\n", s->sd,
+               steps, seconds);
         return;
     }
     printf("%s at step %" PRId64 ", %d episodes a task, %.1f s\n\n", env, step, s->episodes,
            seconds);
     for (int t = 0; t < DC_TASKS; t++)
         printf("  task %d   %5.1f %%\n", t + 1, 100 * s->task[t]);
-    printf("  overall  %5.1f %% (+- %.1f over tasks), %.0f steps to a goal on average\n",
-           100 * s->overall, 100 * s->sd, s->mean_steps);
+    printf("  overall  %5.1f %% (+- %.1f over tasks), %s steps to a goal on average\n",
+           100 * s->overall, 100 * s->sd, steps);
 }
 
 static bool tries_other(const flags *f) {

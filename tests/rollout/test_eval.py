@@ -81,11 +81,14 @@ def together(folder, data):
 
 
 def giant(folder):
-    """Many episodes show how far they are."""
+    """A policy that knows nothing reaches nothing, and many episodes show how far they are."""
     data, run = os.path.join(folder, "giant.npz"), os.path.join(folder, "giant")
     call("gen", "pointmaze-giant-navigate", "-o", data, "--episodes", 2)
     common = ["--env", "pointmaze-giant-navigate-oraclerep-v0", "--data", data, "--hidden", "256,256", "--batch", 8, "--steps", 2]
     call("train", *common, "--out", run)
+    told = score(run, episodes=1)
+    assert told["overall_success"] == 0 and told["mean_steps"] is None, told
+    assert ", - steps to a goal" in call("eval", run, "--episodes", 1)
     for command, what, episodes in ("eval", "evaluating", 500), ("map", "playing", 100):
         lines = progress(what, command, run, "--episodes", episodes, "--threads", 1)
         for line in lines:
