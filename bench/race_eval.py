@@ -83,7 +83,7 @@ def our_eval(run, episodes, threads, horizon):
     told = json.loads(call("eval", run, "--episodes", episodes, "--threads", threads, "--json"))
     wall, count = time.perf_counter() - start, 5 * episodes
     won = round(told["overall_success"] * count)
-    return wall, won * told["mean_steps"] + (count - won) * horizon, told["overall_success"]
+    return wall, won * (told["mean_steps"] or 0) + (count - won) * horizon, told["overall_success"]
 
 
 def cpu_seconds(who):

@@ -7,6 +7,7 @@
 #include "data/npz.h"
 #include "env/replay.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,41 @@ static const char *target_name(const dc_env_spec *spec) {
     return spec->maze ? "goal_xy" : "target";
 }
 
+// An array that would not be looked at was meant for something else.
+static dc_status refuse(const input *in, const char *name, const char *by, const char *hint) {
+    if (!dc_npz_find(&in->npz, name)) return DC_OK;
+    return dc_fail(DC_BAD_INPUT, hint, "%s takes no array '%s' (%s)", by, name, in->npz.path);
+}
+
+static dc_status check_names(const input *in, const dc_env_spec *spec, const dc_replay *r) {
+    const char *hint = "leave it out: a reset sets it";
+    DC_TRY(spec->maze ? refuse(in, "target", spec->name, "a maze's is 'goal_xy'")
+                      : refuse(in, "goal_xy", spec->name, "an arm's is 'target'"));
+    if (!spec->family->buttons)
+        DC_TRY(refuse(in, "button_states", spec->name, "leave it out: there are no buttons"));
+    if (!r->tasks) return DC_OK;
+    DC_TRY(refuse(in, target_name(spec), "a start by tasks", hint));
+    return refuse(in, "button_states", "a start by tasks", hint);
+}
+
+// Values (starts, width) must be whole: others would be played as what they are not. Nullable: values
+static dc_status check_whole(const input *in, const char *name, const double *values,
+                             int64_t starts, int width, int low, int high) {
+    for (int64_t k = 0; values && k < starts * width; k++) {
+        double v = values[k];
+        if (v >= low && v <= high && v == floor(v)) continue;
+        char want[64], at[64];
+        if (low == high)
+            snprintf(want, sizeof want, "%d is needed", low);
+        else
+            snprintf(want, sizeof want, "whole numbers from %d to %d are needed", low, high);
+        int n = snprintf(at, sizeof at, "%lld", (long long)(k / width));
+        if (width > 1) snprintf(at + n, sizeof at - (size_t)n, ",%lld", (long long)(k % width));
+        return dc_fail(DC_BAD_INPUT, want, "%s[%s] is %.9g (%s)", name, at, v, in->npz.path);
+    }
+    return DC_OK;
+}
+
 static dc_status read_input(input *in, const dc_env_spec *spec, dc_replay *r) {
     const dc_env_family *f = spec->family;
     int64_t actions[3] = {-1, -1, f->act};
@@ -111,10 +147,13 @@ static dc_status read_input(input *in, const dc_env_spec *spec, dc_replay *r) {
         DC_TRY(read_array(in, "button_states", 2, (int64_t[]){s, f->buttons}, &r->buttons, NULL));
     DC_TRY(read_array(in, "draws", 2, draws, &r->draws, NULL));
     r->draw_count = draws[1];
-    if (!r->tasks == !(r->qpos && r->qvel))
+    if (r->tasks ? r->qpos || r->qvel : !r->qpos || !r->qvel)
         return dc_fail(DC_BAD_INPUT, "see dcrl env --help",
                        "either qpos and qvel or tasks must be there (%s)", in->npz.path);
-    return DC_OK;
+    DC_TRY(check_names(in, spec, r));
+    int own = spec->task; // of a single-task form
+    DC_TRY(check_whole(in, "tasks", r->tasks, s, 1, own ? own : 1, own ? own : DC_TASKS));
+    return check_whole(in, "button_states", r->buttons, s, f->buttons, 0, 1);
 }
 
 // ---- writing ----

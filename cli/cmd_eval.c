@@ -47,27 +47,49 @@ static const dc_option table[] = {
     {0},
 };
 
-static void tell(const char *env, int64_t step, const dc_eval_score *s, double seconds, bool json) {
+// `own`: the one task of a single-task form, 0: five.
+static void tell(const char *env, int own, int64_t step, const dc_eval_score *s, double seconds,
+                 bool json) {
+    char steps[32]; // without a success there is no mean
+    snprintf(steps, sizeof steps, "%s", json ? "null" : "-");
+    if (s->overall > 0) snprintf(steps, sizeof steps, "%.*f", json, s->mean_steps);
     if (json) {
         printf("{\"env\": \"%s\", \"step\": %" PRId64
                ", \"episodes\": %d, \"overall_success\": %.6g, \"task_success\": [",
                env, step, s->episodes * DC_TASKS, s->overall);
         for (int t = 0; t < DC_TASKS; t++)
             printf("%s%.6g", t ? ", " : "", s->task[t]);
-        printf("], \"std_over_tasks\": %.6g, \"mean_steps\": %.1f, \"seconds\": %.2f}\n", s->sd,
-               s->mean_steps, seconds);
+        printf("], \"std_over_tasks\": %.6g, \"mean_steps\": %s, \"seconds\": %.2f}\n", s->sd,
+               steps, seconds);
         return;
     }
-    printf("%s at step %" PRId64 ", %d episodes a task, %.1f s\n\n", env, step, s->episodes,
-           seconds);
+    printf("%s at step %" PRId64 ", %d episodes%s, %.1f s\n\n", env, step,
+           own ? s->episodes * DC_TASKS : s->episodes, own ? "" : " a task", seconds);
+    if (own) {
+        printf("  task %d   %5.1f %%, %s steps to a goal on average\n", own, 100 * s->overall,
+               steps);
+        return;
+    }
     for (int t = 0; t < DC_TASKS; t++)
         printf("  task %d   %5.1f %%\n", t + 1, 100 * s->task[t]);
-    printf("  overall  %5.1f %% (+- %.1f over tasks), %.0f steps to a goal on average\n",
-           100 * s->overall, 100 * s->sd, s->mean_steps);
+    printf("  overall  %5.1f %% (+- %.1f over tasks), %s steps to a goal on average\n",
+           100 * s->overall, 100 * s->sd, steps);
 }
 
 static bool tries_other(const flags *f) {
     return f->samples || f->flow_steps;
+}
+
+static dc_status evaluate(const dc_world *world, dc_actor *actor, const flags *f, dc_pool *pool,
+                          dc_eval_score *score) {
+    cli_line line;
+    cli_line_init(&line);
+    cli_progress progress = {&line, "evaluating", "steps", 0, 0};
+    dc_tell steps = {cli_progress_tell, &progress};
+    dc_status status = dc_evaluate(world, actor, (int)f->episodes, (uint64_t)f->seed, pool,
+                                   &cli_stop, &steps, score);
+    cli_line_clear(&line);
+    return status;
 }
 
 static dc_status play(const cli_pick *pick, const flags *f, dc_eval_score *score) {
@@ -89,9 +111,7 @@ static dc_status play(const cli_pick *pick, const flags *f, dc_eval_score *score
     dc_status status = dc_pool_new(&pool, (int)f->threads);
     if (status == DC_OK) status = dc_actor_open(&actor, pick->path, &options, pool);
     if (status == DC_OK) status = dc_world_new(&world, &pick->spec);
-    if (status == DC_OK)
-        status =
-            dc_evaluate(world, &actor, (int)f->episodes, (uint64_t)f->seed, pool, &cli_stop, score);
+    if (status == DC_OK) status = evaluate(world, &actor, f, pool, score);
     dc_world_free(world);
     dc_actor_fini(&actor);
     dc_pool_free(pool);
@@ -111,6 +131,6 @@ dc_status cmd_eval(int argc, char **argv) {
     double start = dc_now();
     DC_TRY(play(&pick, &f, &score));
     if (!tries_other(&f)) DC_TRY(dc_eval_log_put(pick.folder, pick.step, (uint64_t)f.seed, &score));
-    tell(pick.setting.env, pick.step, &score, dc_now() - start, args.json);
+    tell(pick.setting.env, pick.spec.task, pick.step, &score, dc_now() - start, args.json);
     return DC_OK;
 }

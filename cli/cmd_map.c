@@ -78,8 +78,14 @@ static dc_status compute(atlas *a, const cli_pick *pick, const flags *f) {
                             .paths = a->paths.path + (ptrdiff_t)task * a->paths.episodes,
                             .path_count = a->paths.episodes};
     }
-    return dc_evaluate_paths(a->world, &a->actor, (uint64_t)f->seed, a->pool, &cli_stop, &score,
-                             &a->paths);
+    cli_line line;
+    cli_line_init(&line);
+    cli_progress progress = {&line, "playing", "steps", 0, 0};
+    dc_tell steps = {cli_progress_tell, &progress};
+    dc_status status = dc_evaluate_paths(a->world, &a->actor, (uint64_t)f->seed, a->pool, &cli_stop,
+                                         &steps, &score, &a->paths);
+    cli_line_clear(&line);
+    return status;
 }
 
 static void close_all(atlas *a) {

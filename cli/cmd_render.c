@@ -84,16 +84,20 @@ typedef struct studio {
     dc_view *view;
     dc_film *film;
     dc_states states;
-    bool success; // of a policy
-    uint8_t *rgb; // (height, width, 3)
-    int64_t frames;
+    bool success;                   // of a policy
+    uint8_t *rgb;                   // (height, width, 3)
+    int64_t frames, drawn, to_draw; // written, drawn: with samples of a GIF's colours
+    cli_line line;
+    cli_progress drawing; // on the line
 } studio;
 
 // ---- where states come from ----
 
 static dc_status play_policy(studio *s, const dc_world *world) {
     const flags *f = s->f;
-    dc_show show = {(int)f->task, (int)f->episode, (int)f->episodes, (uint64_t)f->seed};
+    cli_progress progress = {&s->line, "playing", "steps", 0, 0};
+    dc_tell steps = {cli_progress_tell, &progress};
+    dc_show show = {(int)f->task, (int)f->episode, (int)f->episodes, (uint64_t)f->seed, &steps};
     if (f->episode >= f->episodes)
         return dc_fail(DC_USAGE, "give --episodes as well",
                        "there is no episode %" PRId64 " of %" PRId64, f->episode, f->episodes);
@@ -139,6 +143,7 @@ static dc_status find_states(studio *s) {
 // ---- where frames go ----
 
 static dc_status draw(studio *s, int64_t row) {
+    cli_progress_tell(&s->drawing, s->drawn++, s->to_draw);
     return dc_view_draw(s->view, &s->states, row, s->rgb);
 }
 
@@ -152,6 +157,7 @@ static dc_status shoot(studio *s, int64_t row) {
 // A single state, counted from the end if negative.
 static dc_status shoot_still(studio *s) {
     int64_t row = s->f->at < 0 ? s->states.count + s->f->at : s->f->at;
+    s->to_draw = 1;
     if (row >= 0 && row < s->states.count) return shoot(s, row);
     return dc_fail(DC_USAGE, "--at -1 is the last", "there is no state %" PRId64 " of %" PRId64,
                    s->f->at, s->states.count);
@@ -159,7 +165,9 @@ static dc_status shoot_still(studio *s) {
 
 static dc_status shoot_all(studio *s) {
     int64_t count = s->states.count, apart = count / SAMPLES + 1;
-    for (int64_t row = 0; dc_film_wants_samples(s->film) && row < count; row += apart) {
+    bool samples = dc_film_wants_samples(s->film);
+    s->to_draw = (count - 1) / s->f->every + 1 + (samples ? (count - 1) / apart + 1 : 0);
+    for (int64_t row = 0; samples && row < count; row += apart) {
         DC_TRY(draw(s, row));
         dc_film_sample(s->film, s->rgb);
     }
@@ -223,7 +231,10 @@ dc_status cmd_render(int argc, char **argv) {
     studio s = {.f = &f};
     DC_TRY(find_subject(&s, args.words[0]));
     cli_catch_signals();
+    cli_line_init(&s.line);
+    s.drawing = (cli_progress){&s.line, "drawing", "frames", 0, 0};
     dc_status status = make(&s);
+    cli_line_clear(&s.line);
     if (status == DC_OK) tell(&s);
     dc_film_free(s.film);
     dc_states_free(&s.states);

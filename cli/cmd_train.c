@@ -77,6 +77,8 @@ typedef struct team {
     const char *folder; // of all
     dc_watch watch;
     cli_line line;
+    cli_progress playing; // an evaluation's, on the same line
+    dc_tell steps;
 } team;
 
 static dc_status team_init(team *t, int count) {
@@ -259,6 +261,9 @@ static dc_status train(team *t) {
     if (t->runs->gpu) tell_gpu(t->runs->gpu);
     t->watch.tell = tell;
     t->watch.tell_ctx = t;
+    t->playing = (cli_progress){&t->line, "evaluating", "steps", 0, 0};
+    t->steps = (dc_tell){cli_progress_tell, &t->playing};
+    t->watch.steps = &t->steps;
     for (int i = 0; i < t->count; i++) {
         dc_run *run = &t->runs[i];
         run->stop = &cli_stop;

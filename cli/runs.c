@@ -15,6 +15,8 @@
 atomic_int
     cli_stop; // an atomic, not sig_atomic_t: other threads than the one with the signal read it
 
+enum { QUIET_SECONDS = 2 }; // what is over by then needs no progress
+
 static void on_signal(int number) {
     (void)number;
     atomic_store(&cli_stop, 1);
@@ -95,6 +97,20 @@ void cli_line_show(cli_line *line, const char *text) {
 void cli_line_clear(cli_line *line) {
     if (line->terminal && line->shown) fprintf(stderr, "\r\033[K");
     line->shown = false;
+}
+
+void cli_progress_tell(void *ctx, int64_t done, int64_t all) {
+    cli_progress *p = ctx;
+    double now = dc_now();
+    if (!done) p->start = now;
+    double seconds = now - p->start, rate = (double)done / (seconds + 1e-9);
+    if (seconds < QUIET_SECONDS || now - p->shown < 0.1) return;
+    p->shown = now;
+    char text[160], eta[32];
+    snprintf(text, sizeof text, "%s %" PRId64 "/%" PRId64 " %s (%.0f%%)  %.*f %s/s  ETA %s",
+             p->what, done, all, p->unit, 100.0 * (double)done / (double)all, rate < 10, rate,
+             p->unit, cli_duration((double)(all - done) / (rate + 1e-9), eta));
+    cli_line_show(p->line, text);
 }
 
 static dc_status find_step(cli_pick *pick) {

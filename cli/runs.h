@@ -43,6 +43,16 @@ typedef struct cli_line {
 void cli_line_init(cli_line *line);
 void cli_line_show(cli_line *line, const char *text);
 void cli_line_clear(cli_line *line);
+
+// What is counted and takes more than two seconds, on such a line: "drawing 30/1001 frames (3%)  5 frames/s  ETA 3:14".
+typedef struct cli_progress {
+    cli_line *line;
+    const char *what, *unit;
+    double start, shown;
+} cli_progress;
+// ctx is the progress; the clock starts when none is done.
+void cli_progress_tell(void *ctx, int64_t done, int64_t all);
+
 // The next part of *rest before `mark`, which is overwritten; NULL when there is none left.
 char *cli_split(char **rest, char mark);
 // "1:02:03", "2:03"

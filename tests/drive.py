@@ -6,8 +6,10 @@ A script under tests/<stage>/ gets here with `sys.path.insert(0, ...)`; ctest se
 import glob
 import hashlib
 import os
+import pty
 import random
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -42,7 +44,7 @@ def bad(code, texts, *words, **more):
 
 def complaints(stderr):
     """Lines of standard error other than the progress that a slow run tells every ten seconds."""
-    return [line for line in stderr.splitlines() if not re.match(r"step \d+/\d+ |\d+ of \d+ runs done", line)]
+    return [line for line in stderr.splitlines() if not re.match(r"(step|evaluating|playing|drawing) \d+/\d+ |\d+ of \d+ runs done", line)]
 
 
 def check_error(returncode, stderr, code, texts, words):
@@ -91,6 +93,31 @@ def await_handler(process):
         if caught and int(caught[0].split()[1], 16) >> (signal.SIGINT - 1) & 1:
             return
         time.sleep(0.001)
+
+
+def progress(what, *words):
+    """The lines that a call rewrites in place on a terminal, until one starts with `what`; then it is stopped, which must
+    leave the last one wiped and one complaint."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(words_of(words), stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    told, stopped = b"", False
+    while True:
+        if not select.select([ours], [], [], 60)[0]:
+            process.kill()
+        try:
+            told += os.read(ours, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not stopped and b"\r\x1b[K" + what.encode() in told:
+            process.send_signal(signal.SIGTERM)
+            stopped = True
+    os.close(ours)
+    assert process.wait(timeout=60) == 1, (words, told)
+    first, *lines, last = told.decode().split("\r\x1b[K")
+    assert first == "" and last.startswith("dcrl: ") and last.count("\n") == 1, (words, told)
+    assert lines[-1].startswith(what) and not any("\n" in line for line in lines), (words, told)
+    return lines
 
 
 def went_on_at(stdout):

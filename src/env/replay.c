@@ -36,15 +36,7 @@ static dc_status begin(const dc_replay *r, dc_env *env, int64_t s) {
             env->goal[k] = r->target ? r->target[f->oracle * s + k] : 0;
         return DC_OK;
     }
-    int task = r->tasks[s] >= 1 && r->tasks[s] <= DC_TASKS ? (int)r->tasks[s] : 0;
-    if (!task)
-        return dc_fail(DC_BAD_INPUT, "tasks are 1 to 5", "tasks[%lld] is %g", (long long)s,
-                       r->tasks[s]);
-    if (spec->task && task != spec->task)
-        return dc_fail(DC_BAD_INPUT, "use its own, or the environment without -singletask",
-                       "tasks[%lld] is %d, but %s has task %d alone", (long long)s, task,
-                       spec->name, spec->task);
-    return dc_env_reset(env, task, r->out_goal + s * spec->goal);
+    return dc_env_reset(env, (int)r->tasks[s], r->out_goal + s * spec->goal);
 }
 
 static dc_status play(const dc_replay *r, dc_env *env, int64_t s) {

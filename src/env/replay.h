@@ -14,9 +14,9 @@ typedef struct dc_replay {
     // In. Either qpos and qvel, or tasks: each start is then a reset to that task (1 ... 5).
     const double *qpos;    // (starts, nq)
     const double *qvel;    // (starts, nv)
-    const double *tasks;   // (starts)
+    const double *tasks;   // (starts) whole numbers
     const double *target;  // (starts, oracle) with qpos: what counts as success; NULL: zeros
-    const double *buttons; // (starts, buttons) with qpos: states; NULL: zeros
+    const double *buttons; // (starts, buttons) with qpos: states, 0 or 1; NULL: zeros
     const double *actions; // (starts, steps, act)
     bool float_actions;    // actions are float32 numbers
     const double
@@ -34,8 +34,7 @@ typedef struct dc_replay {
     uint8_t *out_buttons; // (starts, steps + 1, buttons)
 } dc_replay;
 
-// Play everything. Errors: DC_BAD_INPUT for a task that does not exist or too few draws; what
-// MuJoCo complains of.
+// Play everything. Errors: DC_BAD_INPUT for too few draws; what MuJoCo complains of.
 dc_status dc_replay_run(const dc_replay *replay, const dc_world *world, dc_pool *pool);
 
 #endif

@@ -28,7 +28,8 @@ typedef struct party { // all episodes together
     uint64_t *moments;     // (active) what the policy's noise is drawn by
     int *active;           // (count) numbers of the episodes that go on
     int active_count;
-    dc_paths *paths; // Nullable
+    dc_paths *paths;     // Nullable
+    const dc_tell *tell; // Nullable
 } party;
 
 static void keep_place(party *p, int e) {
@@ -106,14 +107,23 @@ static dc_status first_error(const party *p) {
     return DC_OK;
 }
 
+// Every step of those that go on, taken or possible. They are in step with one another.
+static void tell_steps(const party *p, int64_t done) {
+    int left = p->spec->horizon - p->episodes[p->active[0]].steps;
+    if (p->tell) p->tell->fn(p->tell->ctx, done, done + (int64_t)p->active_count * left);
+}
+
 static dc_status play(party *p, dc_actor *actor, dc_pool *pool, const atomic_int *stop) {
+    int64_t done = 0;
     dc_pool_run(pool, start_block, p, p->count);
     DC_TRY(first_error(p));
     for (pack(p); p->active_count; pack(p)) {
         if (stop && atomic_load(stop))
             return dc_fail(DC_INTERRUPTED, NULL, "stopped while evaluating");
+        tell_steps(p, done);
         DC_TRY(dc_actor_act(actor, p->active_count, p->rows, p->moments, p->actions));
         dc_pool_run(pool, step_block, p, p->active_count);
+        done += p->active_count;
         DC_TRY(first_error(p));
     }
     return DC_OK;
@@ -164,8 +174,8 @@ static void release(party *p) {
 }
 
 static dc_status evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
-                          dc_pool *pool, const atomic_int *stop, dc_eval_score *score,
-                          dc_paths *paths) {
+                          dc_pool *pool, const atomic_int *stop, const dc_tell *tell,
+                          dc_eval_score *score, dc_paths *paths) {
     const dc_env_spec *spec = dc_world_spec(world);
     DC_CHECK(episodes > 0 && episodes <= EPISODES_MAX && actor->rows >= episodes * DC_TASKS);
     DC_CHECK(spec->family->act <= 64);
@@ -179,7 +189,8 @@ static dc_status evaluate(const dc_world *world, dc_actor *actor, int episodes, 
                .count = episodes * DC_TASKS,
                .per_task = episodes,
                .seed = seed,
-               .paths = paths};
+               .paths = paths,
+               .tell = tell};
     dc_status status = allocate(&p);
     if (status == DC_OK) status = play(&p, actor, pool, stop);
     if (status == DC_OK) count_up(&p, score);
@@ -188,8 +199,9 @@ static dc_status evaluate(const dc_world *world, dc_actor *actor, int episodes, 
 }
 
 dc_status dc_evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
-                      dc_pool *pool, const atomic_int *stop, dc_eval_score *score) {
-    return evaluate(world, actor, episodes, seed, pool, stop, score, NULL);
+                      dc_pool *pool, const atomic_int *stop, const dc_tell *tell,
+                      dc_eval_score *score) {
+    return evaluate(world, actor, episodes, seed, pool, stop, tell, score, NULL);
 }
 
 // --- paths ---
@@ -216,8 +228,9 @@ void dc_paths_free(dc_paths *paths) {
 }
 
 dc_status dc_evaluate_paths(const dc_world *world, dc_actor *actor, uint64_t seed, dc_pool *pool,
-                            const atomic_int *stop, dc_eval_score *score, dc_paths *paths) {
+                            const atomic_int *stop, const dc_tell *tell, dc_eval_score *score,
+                            dc_paths *paths) {
     for (int e = 0; e < paths->episodes * DC_TASKS; e++)
         paths->path[e].count = 0;
-    return evaluate(world, actor, paths->episodes, seed, pool, stop, score, paths);
+    return evaluate(world, actor, paths->episodes, seed, pool, stop, tell, score, paths);
 }

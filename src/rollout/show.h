@@ -4,14 +4,13 @@
 #define DC_SHOW_H
 
 #include "env/states.h"
-#include "rollout/actor.h"
-
-#include <stdatomic.h>
+#include "rollout/eval.h"
 
 typedef struct dc_show {
     int task;              // 1 ... DC_TASKS
     int episode, episodes; // number within the task, from 0; episodes of a task
     uint64_t seed;
+    const dc_tell *tell; // Nullable
 } dc_show;
 
 // Play it. The list ends with the goal or the time limit. Owns: states. Nullable: stop

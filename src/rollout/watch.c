@@ -74,8 +74,8 @@ static dc_status evaluate(dc_watch *watch, const dc_run *run, dc_eval_score *sco
     options.cuda = run->options.device != 0;
     DC_TRY(dc_folder_checkpoint(path, run->folder, run->step));
     DC_TRY(dc_actor_open(&actor, path, &options, run->pool));
-    dc_status status =
-        dc_evaluate(watch->world, &actor, episodes, DC_EVAL_SEED, run->pool, run->stop, score);
+    dc_status status = dc_evaluate(watch->world, &actor, episodes, DC_EVAL_SEED, run->pool,
+                                   run->stop, watch->steps, score);
     dc_actor_fini(&actor);
     return status;
 }

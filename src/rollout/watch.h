@@ -18,6 +18,7 @@ typedef struct dc_watch {
     dc_world *world;
     dc_watch_fn *tell; // Nullable: called with every new score
     void *tell_ctx;
+    const dc_tell *steps; // Nullable: told how far an evaluation is
 } dc_watch;
 
 // Check that the run's environment has tasks and that its policy will fit them, and build the world.

@@ -346,12 +346,18 @@ def test_broken_input():
             (dict(qpos=np.full((2, 25), np.inf)), ["simulation", "state"]),
             (dict(button_states=np.zeros((2, 3))), ["button_states has shape (2,3)", "2 is needed"]),
             (dict(target=np.zeros((2, 2))), ["target has shape (2,2)", "7 is needed"]),
+            *[(dict(button_states=np.array([[0, 1], [v, 0]])), [f"button_states[1,0] is {v:g}", "whole numbers from 0 to 1", "in.npz"])
+              for v in (2, 0.5, -7, np.nan)],
+            (dict(goal_xy=np.zeros((2, 2))), ["scene-v0", "'goal_xy'", "'target'", "in.npz"]),
         ]:
             np.savez(scratch.at("in.npz"), **{**state, **change})
             bad(1, texts, *words, cwd=scratch.path)
         np.savez(scratch.at("in.npz"), tasks=np.array([2, 3]), actions=np.zeros((2, 4, 5)))
         single = ["env", "replay", "scene-singletask-task2-v0", "--in", "in.npz", "--out", "out.npz"]
-        bad(1, ["tasks[1] is 3", "task 2 alone"], *single, cwd=scratch.path)
+        bad(1, ["tasks[1] is 3", "2 is needed"], *single, cwd=scratch.path)
+        for name, value in dict(button_states=np.zeros((2, 2)), target=np.zeros((2, 7))).items():  # a reset would overwrite it
+            np.savez(scratch.at("in.npz"), tasks=np.array([1, 2]), actions=state["actions"], **{name: value})
+            bad(1, ["tasks", f"'{name}'", "in.npz"], *words, cwd=scratch.path)
         np.savez(scratch.at("in.npz"), **state)
         bad(1, ["ur5e.xml", "DCRL_OGBENCH"], *words, env={**os.environ, "DCRL_OGBENCH": "/nowhere"}, cwd=scratch.path)
         assert os.listdir(scratch.path) == ["in.npz"], os.listdir(scratch.path)

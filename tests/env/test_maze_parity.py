@@ -263,11 +263,16 @@ def test_broken_input():
             (dict(actions=np.zeros((2, 4))), ["actions has shape (2,4)", "3 dimensions"]),
             (dict(actions=np.zeros((0, 4, 8))), ["no start"]),
             (dict(tasks=np.array([1, 2])), ["either qpos and qvel or tasks"]),
+            (dict(target=np.zeros((2, 2))), ["antmaze-medium-v0", "'target'", "'goal_xy'", "in.npz"]),
+            (dict(button_states=np.zeros((2, 2))), ["antmaze-medium-v0", "'button_states'", "in.npz"]),
         ]:
             np.savez(scratch.at("in.npz"), **{**state, **change})
             bad(1, texts, *words, **here)
-        np.savez(scratch.at("in.npz"), tasks=np.array([1, 6]), actions=state["actions"])
-        bad(1, ["tasks[1] is 6", "1 to 5"], *words, **here)
+        for task in 6, 0, 1.5, np.nan:
+            np.savez(scratch.at("in.npz"), tasks=np.array([1, task]), actions=state["actions"])
+            bad(1, [f"tasks[1] is {task:g}", "1 to 5", "in.npz"], *words, **here)
+        np.savez(scratch.at("in.npz"), tasks=np.array([1, 2]), **{k: state[k] for k in ("qpos", "actions")})
+        bad(1, "either qpos and qvel or tasks", *words, **here)
         np.savez(scratch.at("in.npz"), tasks=np.array([1, 2]), actions=state["actions"], draws=np.zeros((2, 9)))
         bad(1, ["draws", "has 9"], *words, **here)
         bad(1, ["locomaze/assets/ant.xml", "DCRL_OGBENCH"], *words, env={**os.environ, "DCRL_OGBENCH": "/nowhere"}, **here)

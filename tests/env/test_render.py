@@ -7,13 +7,14 @@ OpenGL is found only the calls that need none are tested.
 
 import os
 import random
+import re
 import sys
 
 import numpy as np
 from PIL import Image
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import Scratch, bad, call, good, run_tests  # noqa: E402
+from drive import Scratch, bad, call, good, progress, run_tests  # noqa: E402
 
 TASKS = "antmaze-medium-v0"
 LEAKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "render_leaks.txt")
@@ -199,6 +200,16 @@ def test_wrong_calls():
         os.mkdir(scratch.at("empty"))
         bad(1, "not a run folder", "render", scratch.at("empty"), *out)
         assert not os.path.exists(scratch.at("a.png"))
+
+
+@needs_gl
+def test_progress():
+    """A long film shows how far it is; stopped, it leaves no file."""
+    with Scratch("render") as scratch:
+        np.savez(scratch.at("state.npz"), qpos=np.zeros((20000, 15)))
+        lines = progress("drawing", "render", TASKS, "--gl", GL, "--states", scratch.at("state.npz"), "-o", scratch.at("a.gif"))
+        assert re.fullmatch(r"drawing \d+/20008 frames \(\d+%\)  [\d.]+ frames/s  ETA [\d:]+", lines[-1]), lines
+        assert os.listdir(scratch.path) == ["state.npz"], os.listdir(scratch.path)
 
 
 @needs_gl

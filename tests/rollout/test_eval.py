@@ -9,11 +9,16 @@ is as independent of threads as the other's.
 """
 import json
 import os
+import re
 import subprocess
+import sys
 import tempfile
 
 import numpy as np
 from safetensors.numpy import load_file
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from drive import progress  # noqa: E402
 
 DCRL = os.environ["DCRL"]
 
@@ -75,6 +80,23 @@ def together(folder, data):
     assert [int(r.split(",")[0]) for r in rows[1:]] == list(range(1, 17)), rows
 
 
+def giant(folder):
+    """A policy that knows nothing reaches nothing, and many episodes show how far they are."""
+    data, run = os.path.join(folder, "giant.npz"), os.path.join(folder, "giant")
+    call("gen", "pointmaze-giant-navigate", "-o", data, "--episodes", 2)
+    common = ["--env", "pointmaze-giant-navigate-oraclerep-v0", "--data", data, "--hidden", "256,256", "--batch", 8, "--steps", 2]
+    call("train", *common, "--out", run)
+    told = score(run, episodes=1)
+    assert told["overall_success"] == 0 and told["mean_steps"] is None, told
+    assert ", - steps to a goal" in call("eval", run, "--episodes", 1)
+    for command, what, episodes in ("eval", "evaluating", 500), ("map", "playing", 100):
+        lines = progress(what, command, run, "--episodes", episodes, "--threads", 1)
+        for line in lines:
+            assert re.fullmatch(what + r" \d+/\d+ steps \(\d+%\)  [\d.]+ steps/s  ETA [\d:]+", line), lines
+        done, most = map(int, lines[-1].split()[1].split("/"))
+        assert 0 < done < most <= 5 * episodes * 1000, lines
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         data, run = os.path.join(folder, "data.npz"), os.path.join(folder, "run")
@@ -97,6 +119,7 @@ def main():
         assert "not a run folder" in call("eval", folder, code=1)
         together(folder, data)
         flow(folder, data)
+        giant(folder)
         # A policy that was trained on whole observations does not fit the xy goals of another name.
         lock = os.path.join(folder, "lock")
         call("train", "--env", "lock-32", "--hidden", "8,8", "--batch", 8, "--steps", 2, "--out", lock)

@@ -14,7 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import Scratch, await_handler, bad, call, checkpoints, complaints, digest, digests, good, run_tests, spawn  # noqa: E402
+from drive import Scratch, await_handler, bad, call, checkpoints, complaints, digest, digests, good, progress, run_tests, spawn  # noqa: E402
 from drive import step_of  # noqa: E402
 
 ENV = "pointmaze-medium-navigate-oraclerep-v0"
@@ -83,6 +83,14 @@ def test_clock():
         table = [[float(x) for x in line.split(",")] for line in file.read().splitlines()[1:]]
     assert 0 < table[-1][1] < 0.3 * wall, (table, wall)
     assert all(b[1] >= a[1] for a, b in zip(table, table[1:]))
+
+
+def test_one_line():
+    """Training and a long evaluation take turns on the same line of a terminal."""
+    words = flags("--out", scratch.at("long"), "--eval-episodes", 500, "--threads", 1)
+    lines = progress("evaluating", *words)
+    assert lines[-1].startswith("evaluating ") and " ETA " in lines[-1], lines
+    assert all(line.startswith(("step ", "evaluating ")) for line in lines), lines
 
 
 def test_cut_back():

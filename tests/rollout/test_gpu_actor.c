@@ -201,7 +201,7 @@ static void play(const dc_world *world, const char *run, bool cuda, dc_eval_scor
     options.cuda = cuda;
     assert_int_equal(dc_folder_checkpoint(checkpoint, run, 1500), DC_OK);
     if (dc_actor_open(&actor, checkpoint, &options, pool) != DC_OK) fail_msg("%s", dc_error());
-    if (dc_evaluate(world, &actor, EPISODES, SEED, pool, NULL, score) != DC_OK)
+    if (dc_evaluate(world, &actor, EPISODES, SEED, pool, NULL, NULL, score) != DC_OK)
         fail_msg("%s", dc_error());
     dc_actor_fini(&actor);
 }
