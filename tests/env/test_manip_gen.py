@@ -228,6 +228,14 @@ def test_stops():
         assert not parts()
 
 
+def test_bench():
+    """The measurement names the data that it made."""
+    words = ["--seconds", 0.01, "--threads", 1]
+    assert json.loads(good("bench", "gen", "cube-single-noisy-oraclerep", *words, "--json"))["env"] == "cube-single-noisy-v0"
+    assert good("bench", "gen", "pointmaze-medium-stitch", *words).startswith("pointmaze-medium-stitch-v0: ")
+    assert good("bench", "gen", "pointmaze-giant", *words).startswith("pointmaze-giant-navigate-v0: ")
+
+
 def test_errors():
     with Scratch("errors") as scratch:
         out = ["-o", scratch.at("x.npz")]
