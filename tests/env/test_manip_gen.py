@@ -243,6 +243,12 @@ def test_errors():
         bad(2, "there is no play data", "gen", "pointmaze-medium", "--type", "play", *out)
         bad(2, "different things", "gen", "scene-play-v0", "--type", "noisy", *out)
         bad(2, "trace", "gen", "pointmaze-medium", "--trace", scratch.at("t.npz"), *out)
+        bad(2, ["--rows 1", "2 or more"], "gen", "scene-play", "--rows", 1, *out)
+        for name in ["x.txt", "x.y/x.npz.gz"]:
+            bad(2, [name, "FILE.npz", "DIR/"], "gen", "scene-play", "--episodes", 1, "-o", scratch.at(name))
+        assert os.listdir(scratch.path) == []
+        good("gen", "pointmaze-medium", "--episodes", 1, "-o", scratch.at("data.v1/"))  # a folder by its slash, then by being there
+        good("gen", "pointmaze-medium", "--episodes", 1, "-o", scratch.at("data.v1"))
         with open(scratch.at("x.npz"), "w") as file:
             file.write("someone's own")
         bad(1, ["is there", "x.npz"], "gen", "scene-play-v0", "--episodes", 1, *out)
