@@ -306,23 +306,31 @@ static part part_of(const gen_set *s, int k, bool val) {
     return p;
 }
 
-// Whether what is there stays as it is: sets that take long, but not what tests ask for.
+// Whether what is there stays as it is: sets that take long.
+static bool lasts(const gen_set *s) {
+    return !dc_world_spec(s->gen.world)->maze || s->shards > 1;
+}
+
+// Whether what is there is gone on with; not by what tests ask for.
 static bool goes_on(const gen_set *s) {
-    bool table = !dc_world_spec(s->gen.world)->maze;
-    return (table || s->shards > 1) && !s->gen.draws && !s->trace[0];
+    return lasts(s) && !s->gen.draws && !s->trace[0];
 }
 
 static bool is_missing(const gen_set *s, const part *p) {
     return p->count > 0 && (!goes_on(s) || !dc_file_exists(p->path));
 }
 
+static dc_status check_file(const char *path) {
+    if (!dc_file_exists(path)) return DC_OK;
+    return dc_fail(DC_BAD_INPUT, "remove it, or choose another name",
+                   "a file of that name is there (%s)", path);
+}
+
 // Files of which nobody can tell of what they are made are not ours to replace.
 static dc_status check_absent(const gen_set *s) {
-    for (int k = 0; k < 2 * s->shards; k++) {
+    for (int k = 0; lasts(s) && k < 2 * s->shards; k++) {
         part p = part_of(s, k / 2, k % 2);
-        if (p.count && dc_file_exists(p.path))
-            return dc_fail(DC_BAD_INPUT, "remove it, or choose another name",
-                           "a file of that name is there (%s)", p.path);
+        if (p.count) DC_TRY(check_file(p.path));
     }
     return DC_OK;
 }
@@ -358,10 +366,13 @@ static dc_status begin(const gen_set *s) {
     char path[PATH];
     dc_text text;
     snprintf(path, sizeof path, "%s.gen.json", s->stem);
+    // What is not gone on with must not come among files that this one vouches for, either.
+    if (!goes_on(s)) DC_TRY(check_file(path));
+    if (!dc_file_exists(path)) DC_TRY(check_absent(s));
+    if (!goes_on(s)) return DC_OK;
     dc_text_init(&text);
     add_facts(s, &text);
     dc_status status = dc_text_status(&text);
-    if (status == DC_OK && !dc_file_exists(path)) status = check_absent(s);
     if (status == DC_OK) status = check_facts(path, &text);
     dc_text_fini(&text);
     return status;
@@ -415,7 +426,7 @@ static dc_status stopped(const gen_set *s) {
 static dc_status make_set(maker *m) {
     gen_set *s = m->set;
     DC_TRY(look(m));
-    if (goes_on(s)) DC_TRY(begin(s));
+    DC_TRY(begin(s));
     m->keeps = goes_on(s) && !dc_world_spec(s->gen.world)->maze;
     if (!m->all) {
         printf("nothing to do: %s is there, all of it\n", s->stem);

@@ -38,6 +38,8 @@ def in_python(name, kind, rows=ROWS):
 
 def in_c(scratch, name, kind, draws, rows=ROWS):
     np.savez(scratch.at("draws.npz"), draws=padded(draws))
+    if os.path.exists(scratch.at("gen.npz")):
+        os.remove(scratch.at("gen.npz"))  # a table's file is never replaced
     good("gen", f"{name}-{kind}", "--episodes", len(draws), "--rows", rows, "--draws", scratch.at("draws.npz"), "-o",
          scratch.at("gen.npz"), "--trace", scratch.at("trace.npz"))
     with np.load(scratch.at("gen.npz")) as data, np.load(scratch.at("trace.npz")) as trace:
@@ -226,6 +228,28 @@ def test_stops():
         for tail in [".npz", "-val.npz"]:
             assert digest(scratch.at(f"whole{tail}")) == digest(scratch.at(f"broken{tail}"))
         assert not parts()
+
+
+def test_nothing_is_replaced():
+    """Neither --trace nor --draws nor a maze writes over a table's files, or among them."""
+    with Scratch("replaced") as scratch:
+        small = ["--rows", 3, "--threads", 1]
+        out = ["-o", scratch.at("x.npz")]
+        whole = ["gen", "cube-single-play", "--episodes", 2, *small, *out]
+        np.savez(scratch.at("draws.npz"), draws=np.zeros((1, 9)))
+        good(*whole)
+        before = digest(scratch.at("x.npz"))
+        for missing in [False, True]:
+            if missing:  # begun, and not there yet
+                os.remove(scratch.at("x.npz"))
+            for more in [["--trace", scratch.at("t.npz")], ["--draws", scratch.at("draws.npz")]]:
+                bad(1, ["is there", "another name"], "gen", "cube-single-play", "--episodes", 1, "--seed", 5, *small, *more, *out)
+            bad(1, ["is there", "another name"], "gen", "pointmaze-medium", "--episodes", 1, *out)
+            assert missing or digest(scratch.at("x.npz")) == before
+        assert "wrote" in good(*whole) and digest(scratch.at("x.npz")) == before
+        assert "nothing to do" in good(*whole) and not os.path.exists(scratch.at("t.npz"))
+        os.remove(scratch.at("x.gen.json"))
+        bad(1, ["is there", "x.npz"], "gen", "cube-single-play", "--episodes", 1, *small, "--trace", scratch.at("t.npz"), *out)
 
 
 def test_bench():
