@@ -11,7 +11,10 @@
 #include "base/text.h"
 #include "data/npz.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -458,6 +461,34 @@ static dc_status check_room(const maker *m) {
     return DC_OK;
 }
 
+// ---- what a kill left ----
+
+// Unfinished files of this set (STEM*.tmp.PID.N) whose process is no more; another may be at work.
+static void drop_unfinished(const gen_set *s) {
+    char folder[DC_TEXT_MAX];
+    name_folder(s, folder);
+    const char *slash = strrchr(s->stem, '/'), *name = slash ? slash + 1 : s->stem;
+    size_t n = strlen(name);
+    DIR *dir = opendir(folder);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        long pid = dc_save_owner(e->d_name);
+        bool ours = !strncmp(e->d_name, name, n) && (e->d_name[n] == '-' || e->d_name[n] == '.');
+        if (pid && ours && kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+            unlinkat(dirfd(dir), e->d_name, 0);
+    }
+    if (dir) closedir(dir);
+}
+
+// Also parts of files that are there: their maker came as far as that.
+static void drop_leftovers(const maker *m) {
+    const gen_set *s = m->set;
+    drop_unfinished(s);
+    for (int k = 0; m->keeps && k < 2 * s->shards; k++) {
+        part p = part_of(s, k / 2, k % 2);
+        if (!is_missing(s, &p)) drop_parts(p.path, p.count);
+    }
+}
+
 // ---- all of them ----
 
 static dc_status make_missing(maker *m) {
@@ -482,6 +513,7 @@ static dc_status make_set(maker *m) {
     gen_set *s = m->set;
     m->keeps = goes_on(s) && !dc_world_spec(s->gen.world)->maze;
     DC_TRY(check_begun(s));
+    drop_leftovers(m);
     look(m);
     if (!m->all) {
         printf("nothing to do: %s is there, all of it\n", s->stem);

@@ -232,6 +232,29 @@ def test_stops():
         assert not parts()
 
 
+def ended_process():
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+def test_leftovers():
+    """What a kill left goes with the next command, also when there is nothing else to do; what another process writes stays."""
+    with Scratch("leftovers") as scratch:
+        words = ["gen", "cube-single-play", "--rows", 2, "--episodes", 200, "--shards", 2, "--threads", 1, "-o", scratch.at("x.npz")]
+        good(*words)
+        whole, dead = set(os.listdir(scratch.path)), ended_process()
+        stays = [f"x-000.npz.tmp.{os.getpid()}.0", f"xy.npz.tmp.{dead}.0", "x-000.npz.tmp.notes", "x-000.npz.part-0001.txt"]
+        goes = [f"x-000.npz.tmp.{dead}.0", f"x-001-val.npz.part-0000.tmp.{dead}.12", f"x.gen.json.tmp.{dead}.1", "x-000.npz.part-0000", "x-001-val.npz.part-0000"]
+        for missing in [[], ["x-001.npz"]]:
+            for name in stays + goes:
+                open(scratch.at(name), "w").close()
+            for name in missing:
+                os.remove(scratch.at(name))
+            assert ("nothing to do" in good(*words)) == (not missing)
+            assert set(os.listdir(scratch.path)) == whole | set(stays), os.listdir(scratch.path)
+
+
 def test_nothing_is_replaced():
     """Neither --trace nor --draws nor a maze writes over a table's files, or among them."""
     with Scratch("replaced") as scratch:
