@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct flags {
     int64_t seed, threads;
@@ -111,13 +112,14 @@ static dc_status measure_cost(const dc_gen *gen, const dc_gen_rows *rows, cost *
     return status;
 }
 
-static dc_status run(const flags *f, const dc_env_spec *spec, double speed[2], cost *own) {
+static dc_status run(const flags *f, dc_env_spec *spec, double speed[2], cost *own) {
     dc_gen gen;
     int64_t episodes;
     dc_world *world;
     dc_gen_rows rows;
     void *whole = NULL;
     DC_TRY(dc_gen_init(&gen, spec, spec->data, &episodes));
+    spec->data = gen.kind; // if the name had no word of it
     DC_TRY(dc_world_new(&world, spec));
     gen.world = world;
     gen.seed = (uint64_t)f->seed;
@@ -128,6 +130,15 @@ static dc_status run(const flags *f, const dc_env_spec *spec, double speed[2], c
     free(whole);
     dc_world_free(world);
     return status;
+}
+
+// Forms of a task share the same data.
+static dc_status find(dc_env_spec *spec, const char *name) {
+    DC_TRY(dc_env_find(spec, name));
+    dc_data_kind kind = spec->data;
+    dc_env_plain(spec);
+    spec->data = kind;
+    return DC_OK;
 }
 
 dc_status bench_gen(int argc, char **argv) {
@@ -141,16 +152,18 @@ dc_status bench_gen(int argc, char **argv) {
     if (args.help) return DC_OK;
     if (args.word_count > 1)
         return dc_fail(DC_USAGE, "dcrl bench gen [ENV]", "one environment at most");
-    DC_TRY(dc_env_find(&spec, args.word_count ? args.words[0] : "pointmaze-medium-navigate-v0"));
+    DC_TRY(find(&spec, args.word_count ? args.words[0] : "pointmaze-medium-navigate-v0"));
     DC_TRY(run(&f, &spec, speed, &own));
+    int plain = (int)strlen(spec.name) - 3; // without -v0
+    const char *word = dc_data_word(spec.data);
     if (args.json)
-        printf("{\"bench\": \"gen\", \"env\": \"%s\", \"rows_per_second\": %.0f, "
+        printf("{\"bench\": \"gen\", \"env\": \"%.*s-%s-v0\", \"rows_per_second\": %.0f, "
                "\"all_threads_rows_per_second\": %.0f, \"cpu_us_a_row\": %.0f, \"oracle_share\": "
                "%.5f}\n",
-               spec.name, speed[0], speed[1], 1e6 * own.row, own.part);
+               plain, spec.name, word, speed[0], speed[1], 1e6 * own.row, own.part);
     else
-        printf("%s: %.0f rows a second on one thread, %.0f on all\n", spec.name, speed[0],
-               speed[1]);
+        printf("%.*s-%s-v0: %.0f rows a second on one thread, %.0f on all\n", plain, spec.name,
+               word, speed[0], speed[1]);
     if (!args.json && !spec.maze)
         printf("a row takes %.0f us of processor time; oracles take %.3f %% of simulation's\n",
                1e6 * own.row, 100 * own.part);

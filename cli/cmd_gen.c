@@ -43,14 +43,14 @@ enum { MANY_EPISODES = 10000, SHARD_EPISODES = 1000, LARGE_EPISODES = 100000 };
 
 static const dc_option table[] = {
     {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL,
-     "file to write, or a folder for files under OGBench's names"},
+     "FILE.npz to write, or a folder (DIR/) for files under OGBench's names"},
     {"type", DC_CHOICE, offsetof(flags, type), "any", 0, 0,
      "any|navigate|stitch|explore|play|noisy",
      "kind of data; any: as the name says, else navigate or play"},
     {"episodes", DC_INT, offsetof(flags, episodes), "0", 0, 1e8, NULL,
      "for training; 0: as many as OGBench's"},
     {"rows", DC_INT, offsetof(flags, rows), "0", 0, 20000, NULL,
-     "of an episode, one more than transitions; 0: as many as OGBench's"},
+     "of an episode, one more than transitions: 2 or more; 0: as many as OGBench's"},
     {"shards", DC_INT, offsetof(flags, shards), "0", 0, 999, NULL,
      "pairs of files; 0: one, or one for every 1000 episodes if there are more than 10000"},
     {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL,
@@ -128,6 +128,15 @@ static dc_status read_draws(dc_gen *gen, const char *path, int64_t episodes, dou
     return status;
 }
 
+// A folder is named by a slash, by being there, or by a name without an extension: FILE.txt is a slip.
+static dc_status check_folder(const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    if (!dot || dot == name || dc_folder_exists(path)) return DC_OK;
+    return dc_fail(DC_USAGE, "-o FILE.npz, or -o DIR/ for a folder", "'%s' does not end in .npz",
+                   path);
+}
+
 // FILE of FILE.npz, or in a folder OGBench's name.
 static dc_status name_stem(const flags *f, const dc_env_spec *spec, const char *words,
                            dc_text *stem) {
@@ -136,6 +145,7 @@ static dc_status name_stem(const flags *f, const dc_env_spec *spec, const char *
         dc_text_bytes(stem, f->out, n - 4);
         return dc_text_status(stem);
     }
+    DC_TRY(check_folder(f->out));
     DC_TRY(dc_folder_make(f->out));
     dc_text_add(stem, "%s%s%.*s-%s-v0", f->out, f->out[n - 1] == '/' ? "" : "/",
                 (int)strlen(spec->name) - 3, spec->name, words);
@@ -174,6 +184,9 @@ static dc_status write_set(const char *env, const flags *f) {
     DC_TRY(dc_gen_init(&set.gen, &spec, kind, &set.episodes));
     if (large) set.episodes = LARGE_EPISODES;
     if (f->episodes) set.episodes = f->episodes;
+    if (f->rows == 1)
+        return dc_fail(DC_USAGE, "give 2 or more",
+                       "an episode of one row has no transition (--rows 1)");
     if (f->rows) set.gen.rows = f->rows;
     int64_t shards = f->shards                      ? f->shards
                      : set.episodes > MANY_EPISODES ? (set.episodes - 1) / SHARD_EPISODES + 1

@@ -11,7 +11,10 @@
 #include "base/text.h"
 #include "data/npz.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +22,8 @@
 
 // Episodes; zlib's level, numpy's own; bytes.
 enum { BATCH = 128, LEVEL = 6, FACTS_MAX = 1 << 16, PATH = DC_TEXT_MAX + 64 };
-enum { BUTTON_BYTES = 32 };      // of a row: four observations, state, position and speed
-static const double LARGE = 1e9; // bytes that are worth a word before they are written
+enum { PART_PATH = PATH + 32 };
+static const double LARGE = 1e8; // bytes that are worth a word before they are written
 
 typedef struct batch {
     int64_t first, count; // episodes
@@ -55,7 +58,7 @@ typedef struct maker {
     // Progress:
     int64_t all;          // episodes of what is missing
     int64_t largest;      // of a file
-    double need;          // bytes of disk for it, at most
+    double need, most;    // bytes of disk for it: likely, and if nothing could be packed
     _Atomic int64_t made; // so far
     atomic_flag showing;
     cli_line line;
@@ -146,16 +149,17 @@ static dc_status part_head(const maker *m, const batch *b, dc_text *out) {
     return dc_text_status(out);
 }
 
-static void part_path(const maker *m, int64_t first, char path[PATH]) {
-    snprintf(path, PATH, "%s.part-%04" PRId64, m->path, (first - m->first) / BATCH);
+// Where the batch lies that begins with this episode of a file.
+static void part_path(const char *file, int64_t episode, char path[PART_PATH]) {
+    snprintf(path, PART_PATH, "%s.part-%04" PRId64, file, episode / BATCH);
 }
 
 static dc_status keep(const maker *m, const batch *b) {
-    char path[PATH];
+    char path[PART_PATH];
     dc_text head;
     dc_save save;
     size_t n = (size_t)(b->count * m->set->gen.rows);
-    part_path(m, b->first, path);
+    part_path(m->path, b->first - m->first, path);
     dc_text_init(&head);
     dc_status status = part_head(m, b, &head);
     if (status == DC_OK) status = dc_save_open(&save, path);
@@ -185,10 +189,10 @@ static bool copy_part(const maker *m, const dc_map *map, const dc_text *head, si
 }
 
 static dc_status recall(const maker *m, batch *b) {
-    char path[PATH];
+    char path[PART_PATH];
     dc_map map;
     dc_text head;
-    part_path(m, b->first, path);
+    part_path(m->path, b->first - m->first, path);
     b->kept = false;
     if (!m->keeps || !dc_file_exists(path)) return DC_OK;
     DC_TRY(dc_map_open(&map, path));
@@ -200,12 +204,23 @@ static dc_status recall(const maker *m, batch *b) {
     return status;
 }
 
-static void drop_parts(const maker *m, int64_t count) {
-    char path[PATH];
-    for (int64_t done = 0; m->keeps && done < count; done += BATCH) {
-        part_path(m, m->first + done, path);
+static void drop_parts(const char *file, int64_t count) {
+    char path[PART_PATH];
+    for (int64_t done = 0; done < count; done += BATCH) {
+        part_path(file, done, path);
         unlink(path);
     }
+}
+
+// Episodes of parts that are there.
+static int64_t count_kept(const char *file, int64_t count) {
+    char path[PART_PATH];
+    int64_t kept = 0;
+    for (int64_t done = 0; done < count; done += BATCH) {
+        part_path(file, done, path);
+        if (dc_file_exists(path)) kept += count - done < BATCH ? count - done : BATCH;
+    }
+    return kept;
 }
 
 // ---- rows into a file ----
@@ -240,7 +255,7 @@ static dc_status make_rows(maker *m, int64_t count) {
     DC_TRY(pack(m));
     if (m->trace) DC_TRY(dc_npz_writer_save(m->trace));
     DC_TRY(dc_npz_writer_save(m->file));
-    drop_parts(m, count);
+    if (m->keeps) drop_parts(m->path, count);
     return DC_OK;
 }
 
@@ -306,23 +321,31 @@ static part part_of(const gen_set *s, int k, bool val) {
     return p;
 }
 
-// Whether what is there stays as it is: sets that take long, but not what tests ask for.
+// Whether what is there stays as it is: sets that take long.
+static bool lasts(const gen_set *s) {
+    return !dc_world_spec(s->gen.world)->maze || s->shards > 1;
+}
+
+// Whether what is there is gone on with; not by what tests ask for.
 static bool goes_on(const gen_set *s) {
-    bool table = !dc_world_spec(s->gen.world)->maze;
-    return (table || s->shards > 1) && !s->gen.draws && !s->trace[0];
+    return lasts(s) && !s->gen.draws && !s->trace[0];
 }
 
 static bool is_missing(const gen_set *s, const part *p) {
     return p->count > 0 && (!goes_on(s) || !dc_file_exists(p->path));
 }
 
+static dc_status check_file(const char *path) {
+    if (!dc_file_exists(path)) return DC_OK;
+    return dc_fail(DC_BAD_INPUT, "remove it, or choose another name",
+                   "a file of that name is there (%s)", path);
+}
+
 // Files of which nobody can tell of what they are made are not ours to replace.
 static dc_status check_absent(const gen_set *s) {
-    for (int k = 0; k < 2 * s->shards; k++) {
+    for (int k = 0; lasts(s) && k < 2 * s->shards; k++) {
         part p = part_of(s, k / 2, k % 2);
-        if (p.count && dc_file_exists(p.path))
-            return dc_fail(DC_BAD_INPUT, "remove it, or choose another name",
-                           "a file of that name is there (%s)", p.path);
+        if (p.count) DC_TRY(check_file(p.path));
     }
     return DC_OK;
 }
@@ -335,17 +358,23 @@ static void tell_build(const char *path, const char *line, const char *ours) {
            path, theirs, dc_build_id());
 }
 
+static void name_facts(const gen_set *s, char path[PATH]) {
+    snprintf(path, PATH, "%s.gen.json", s->stem);
+}
+
+static dc_status list_facts(const gen_set *s, dc_text *out) {
+    add_facts(s, out);
+    dc_text_add(out, "{\"build\": \"%s\"}\n", dc_build_id());
+    return dc_text_status(out);
+}
+
 // What is there must be of the same set.
-static dc_status check_facts(const char *path, dc_text *ours) {
-    char *bytes, build[160];
-    size_t n, facts = ours->used;
-    snprintf(build, sizeof build, "{\"build\": \"%s\"}\n", dc_build_id());
-    dc_text_add(ours, "%s", build);
-    DC_TRY(dc_text_status(ours));
-    if (!dc_file_exists(path)) return dc_file_write(path, ours->bytes, ours->used);
+static dc_status check_facts(const char *path, const dc_text *ours) {
+    char *bytes;
+    size_t n, line = strcspn(ours->bytes, "\n") + 1;
     DC_TRY(dc_file_read(path, FACTS_MAX, &bytes, &n));
-    bool same = n >= facts && !memcmp(bytes, ours->bytes, facts);
-    if (same) tell_build(path, bytes + facts, build);
+    bool same = n >= line && !memcmp(bytes, ours->bytes, line);
+    if (same) tell_build(path, bytes + line, ours->bytes + line);
     free(bytes);
     if (same) return DC_OK;
     return dc_fail(DC_BAD_INPUT,
@@ -354,42 +383,110 @@ static dc_status check_facts(const char *path, dc_text *ours) {
                    "another set was begun there (%s)", path);
 }
 
-static dc_status begin(const gen_set *s) {
+static dc_status check_begun(const gen_set *s) {
     char path[PATH];
     dc_text text;
-    snprintf(path, sizeof path, "%s.gen.json", s->stem);
+    name_facts(s, path);
+    // What is not gone on with must not come among files that this one vouches for, either.
+    if (!goes_on(s)) DC_TRY(check_file(path));
+    if (!dc_file_exists(path)) return check_absent(s);
     dc_text_init(&text);
-    add_facts(s, &text);
-    dc_status status = dc_text_status(&text);
-    if (status == DC_OK && !dc_file_exists(path)) status = check_absent(s);
+    dc_status status = list_facts(s, &text);
     if (status == DC_OK) status = check_facts(path, &text);
     dc_text_fini(&text);
     return status;
 }
 
-// How much is missing, and whether the disk has room for it: for all of it packed, and of one file
-// more for its parts and what it is put together from.
-static dc_status look(maker *m) {
+static dc_status begin(const gen_set *s) {
+    char path[PATH];
+    dc_text text;
+    name_facts(s, path);
+    if (!goes_on(s) || dc_file_exists(path)) return DC_OK;
+    dc_text_init(&text);
+    dc_status status = list_facts(s, &text);
+    if (status == DC_OK) status = dc_file_write(path, text.bytes, text.used);
+    dc_text_fini(&text);
+    return status;
+}
+
+// ---- the disk ----
+
+static void name_folder(const gen_set *s, char folder[DC_TEXT_MAX]) {
+    const char *slash = strrchr(s->stem, '/');
+    snprintf(folder, DC_TEXT_MAX, "%.*s", slash ? (int)(slash - s->stem) + 1 : 1,
+             slash ? s->stem : ".");
+}
+
+// Bytes of a packed row, a few more than in episodes of full length: of tables 235 to 527 were seen,
+// play or noisy, of mazes 20. Cubes that lie still and buttons hardly ever change.
+static double packed_bytes(const dc_env_family *f) {
+    if (f->robot != DC_ARM) return (double)dc_gen_row_bytes(f) * 2 / 3;
+    return 235 + 42 * f->cubes + 3 * f->buttons;
+}
+
+// How much is missing, and the disk for it: for all of it packed, and of one file more for what it is
+// put together from and for its parts, less those that are there.
+static void look(maker *m) {
     const gen_set *s = m->set;
-    char folder[DC_TEXT_MAX];
+    int64_t kept = 0;
     for (int k = 0; k < 2 * s->shards; k++) {
         part p = part_of(s, k / 2, k % 2);
         if (!is_missing(s, &p)) continue;
+        if (m->keeps) kept += count_kept(p.path, p.count);
         m->all += p.count;
         m->largest = p.count > m->largest ? p.count : m->largest;
     }
-    // Buttons hardly ever move: they pack to a third or less.
-    double row = (double)dc_gen_row_bytes(m->family);
-    double packed = row - m->family->buttons * BUTTON_BYTES * 2.0 / 3;
-    m->need = ((double)m->all * packed + (double)m->largest * (packed + row)) * (double)s->gen.rows;
-    const char *slash = strrchr(s->stem, '/');
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - s->stem) + 1 : 1,
-             slash ? s->stem : ".");
+    double rows = (double)s->gen.rows, row = (double)dc_gen_row_bytes(m->family);
+    double raw = m->keeps && m->largest > kept ? (double)(m->largest - kept) * row * rows : 0;
+    double twice = (double)(m->all + m->largest) * rows; // rows in files and in what makes one
+    m->need = twice * packed_bytes(m->family) + raw;
+    m->most = twice * row + raw;
+}
+
+// Say what is needed, then whether it is there: too little is refused, what may not do is told.
+static dc_status check_room(const maker *m) {
+    char folder[DC_TEXT_MAX];
+    name_folder(m->set, folder);
     double room = (double)dc_folder_free(folder);
-    if (m->need <= room) return DC_OK;
-    return dc_fail(DC_IO, "free some space on that disk or choose another",
-                   "up to %.1f GB are needed but only %.1f GB are free (%s)", m->need / 1e9,
-                   room / 1e9, folder);
+    if (m->need > room)
+        return dc_fail(DC_IO, "free some space on that disk or choose another",
+                       "about %.1f GB are needed but only %.1f GB are free (%s)", m->need / 1e9,
+                       room / 1e9, folder);
+    if (m->need > LARGE)
+        fprintf(stderr, "%" PRId64 " episodes, %.3g million rows: about %.1f GB of disk\n", m->all,
+                (double)(m->all * m->set->gen.rows) / 1e6, m->need / 1e9);
+    if (m->most > room)
+        dc_log(DC_WARN, "%.1f GB are free (%s): too little if rows pack badly (%.1f GB at most)",
+               room / 1e9, folder, m->most / 1e9);
+    return DC_OK;
+}
+
+// ---- what a kill left ----
+
+// Unfinished files of this set (STEM*.tmp.PID.N) whose process is no more; another may be at work.
+static void drop_unfinished(const gen_set *s) {
+    char folder[DC_TEXT_MAX];
+    name_folder(s, folder);
+    const char *slash = strrchr(s->stem, '/'), *name = slash ? slash + 1 : s->stem;
+    size_t n = strlen(name);
+    DIR *dir = opendir(folder);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        long pid = dc_save_owner(e->d_name);
+        bool ours = !strncmp(e->d_name, name, n) && (e->d_name[n] == '-' || e->d_name[n] == '.');
+        if (pid && ours && kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+            unlinkat(dirfd(dir), e->d_name, 0);
+    }
+    if (dir) closedir(dir);
+}
+
+// Also parts of files that are there: their maker came as far as that.
+static void drop_leftovers(const maker *m) {
+    const gen_set *s = m->set;
+    drop_unfinished(s);
+    for (int k = 0; m->keeps && k < 2 * s->shards; k++) {
+        part p = part_of(s, k / 2, k % 2);
+        if (!is_missing(s, &p)) drop_parts(p.path, p.count);
+    }
 }
 
 // ---- all of them ----
@@ -414,16 +511,16 @@ static dc_status stopped(const gen_set *s) {
 
 static dc_status make_set(maker *m) {
     gen_set *s = m->set;
-    DC_TRY(look(m));
-    if (goes_on(s)) DC_TRY(begin(s));
     m->keeps = goes_on(s) && !dc_world_spec(s->gen.world)->maze;
+    DC_TRY(check_begun(s));
+    drop_leftovers(m);
+    look(m);
     if (!m->all) {
         printf("nothing to do: %s is there, all of it\n", s->stem);
         return DC_OK;
     }
-    if (m->need > LARGE)
-        fprintf(stderr, "%" PRId64 " episodes, %.3g million rows: up to %.1f GB of disk\n", m->all,
-                (double)(m->all * s->gen.rows) / 1e6, m->need / 1e9);
+    DC_TRY(check_room(m));
+    DC_TRY(begin(s));
     list_columns(m);
     DC_TRY(take_rows(m, &m->rows[0]));
     DC_TRY(take_rows(m, &m->rows[1]));

@@ -10,7 +10,8 @@
 //
 // A file appears whole or not at all. So a set that was stopped, or crashed, goes on with the first
 // file that is not there and with the first batch of it that is not; STEM.gen.json sees to it that
-// it is the same set. Mazes take seconds and are made anew.
+// it is the same set, and that nothing else comes among its files. What a kill left goes with the
+// next command. Mazes in one file take seconds and are made anew.
 #ifndef GEN_SET_H
 #define GEN_SET_H
 

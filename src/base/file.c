@@ -329,6 +329,15 @@ void dc_save_abort(dc_save *save) {
     release(save);
 }
 
+long dc_save_owner(const char *name) {
+    static const char digits[] = "0123456789";
+    const char *temp = strstr(name, ".tmp.");
+    const char *pid = temp ? temp + 5 : "", *number = pid + strspn(pid, digits);
+    if (number == pid || *number++ != '.') return 0;
+    if (!*number || number[strspn(number, digits)]) return 0;
+    return strtol(pid, NULL, 10);
+}
+
 dc_status dc_file_write(const char *path, const void *bytes, size_t n) {
     dc_save save;
     DC_TRY(dc_save_open(&save, path));

@@ -52,6 +52,8 @@ dc_status dc_save_patch(dc_save *save, uint64_t offset, const void *bytes, size_
 dc_status dc_save_commit(dc_save *save);
 // Give up: remove the temporary file. Safe after commit or a failed open (does nothing).
 void dc_save_abort(dc_save *save);
+// The process that writes a file of this temporary name (NAME.tmp.PID.N); 0: it is not such a name.
+long dc_save_owner(const char *name);
 // All in one.
 dc_status dc_file_write(const char *path, const void *bytes, size_t n);
 

@@ -129,11 +129,7 @@ static bool is_leftover(const char *entry) {
     bool ours = step_of(name) >= 0;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         ours = ours || !strcmp(name, names[i]);
-    const char *pid = temp + 5;
-    size_t digits = strspn(pid, "0123456789");
-    if (!ours || !digits || pid[digits] != '.') return false;
-    const char *number = pid + digits + 1;
-    return *number && !number[strspn(number, "0123456789")];
+    return ours && dc_save_owner(entry);
 }
 
 static void remove_leftovers(const char *folder) {

@@ -3,16 +3,18 @@
 Whole episodes: the draws that the reference makes are recorded, new ones in every run, and given to `dcrl gen`, which must
 then write the same rows: states before rounding, observations, actions, states of buttons, aims, successes, ends of oracles.
 The reference computes with plain arithmetic here (`tables.Plain`), since contacts of the gripper magnify a last place.
-Then files: OGBench's loader, equal bytes for any number of threads, shards that go on after a stop or a kill.
+Then files: OGBench's loader, equal bytes for any number of threads, shards that go on after a stop or a kill, room on the disk.
 """
 
 import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 os.environ.setdefault("MUJOCO_GL", "disable")
@@ -21,7 +23,7 @@ import ogbench  # noqa: E402
 from ogbench.relabel_utils import relabel_dataset  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import DCRL, Scratch, bad, call, digest, good  # noqa: E402
+from drive import DCRL, Scratch, bad, call, digest, good, spawn  # noqa: E402
 from parity import error, padded  # noqa: E402
 from tables import AIMS, NAMES, Recorder, collect, make_collector, run_plain  # noqa: E402
 
@@ -38,6 +40,8 @@ def in_python(name, kind, rows=ROWS):
 
 def in_c(scratch, name, kind, draws, rows=ROWS):
     np.savez(scratch.at("draws.npz"), draws=padded(draws))
+    if os.path.exists(scratch.at("gen.npz")):
+        os.remove(scratch.at("gen.npz"))  # a table's file is never replaced
     good("gen", f"{name}-{kind}", "--episodes", len(draws), "--rows", rows, "--draws", scratch.at("draws.npz"), "-o",
          scratch.at("gen.npz"), "--trace", scratch.at("trace.npz"))
     with np.load(scratch.at("gen.npz")) as data, np.load(scratch.at("trace.npz")) as trace:
@@ -228,6 +232,107 @@ def test_stops():
         assert not parts()
 
 
+def ended_process():
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+def test_leftovers():
+    """What a kill left goes with the next command, also when there is nothing else to do; what another process writes stays."""
+    with Scratch("leftovers") as scratch:
+        words = ["gen", "cube-single-play", "--rows", 2, "--episodes", 200, "--shards", 2, "--threads", 1, "-o", scratch.at("x.npz")]
+        good(*words)
+        whole, dead = set(os.listdir(scratch.path)), ended_process()
+        stays = [f"x-000.npz.tmp.{os.getpid()}.0", f"xy.npz.tmp.{dead}.0", "x-000.npz.tmp.notes", "x-000.npz.part-0001.txt"]
+        goes = [f"x-000.npz.tmp.{dead}.0", f"x-001-val.npz.part-0000.tmp.{dead}.12", f"x.gen.json.tmp.{dead}.1", "x-000.npz.part-0000", "x-001-val.npz.part-0000"]
+        for missing in [[], ["x-001.npz"]]:
+            for name in stays + goes:
+                open(scratch.at(name), "w").close()
+            for name in missing:
+                os.remove(scratch.at(name))
+            assert ("nothing to do" in good(*words)) == (not missing)
+            assert set(os.listdir(scratch.path)) == whole | set(stays), os.listdir(scratch.path)
+
+
+def test_nothing_is_replaced():
+    """Neither --trace nor --draws nor a maze writes over a table's files, or among them."""
+    with Scratch("replaced") as scratch:
+        small = ["--rows", 3, "--threads", 1]
+        out = ["-o", scratch.at("x.npz")]
+        whole = ["gen", "cube-single-play", "--episodes", 2, *small, *out]
+        np.savez(scratch.at("draws.npz"), draws=np.zeros((1, 9)))
+        good(*whole)
+        before = digest(scratch.at("x.npz"))
+        for missing in [False, True]:
+            if missing:  # begun, and not there yet
+                os.remove(scratch.at("x.npz"))
+            for more in [["--trace", scratch.at("t.npz")], ["--draws", scratch.at("draws.npz")]]:
+                bad(1, ["is there", "another name"], "gen", "cube-single-play", "--episodes", 1, "--seed", 5, *small, *more, *out)
+            bad(1, ["is there", "another name"], "gen", "pointmaze-medium", "--episodes", 1, *out)
+            assert missing or digest(scratch.at("x.npz")) == before
+        assert "wrote" in good(*whole) and digest(scratch.at("x.npz")) == before
+        assert "nothing to do" in good(*whole) and not os.path.exists(scratch.at("t.npz"))
+        os.remove(scratch.at("x.gen.json"))
+        bad(1, ["is there", "x.npz"], "gen", "cube-single-play", "--episodes", 1, *small, "--trace", scratch.at("t.npz"), *out)
+
+
+def first_lines(count, *words):
+    """What a command says first on standard error; it is killed then."""
+    process = spawn(*words)
+    late = threading.Timer(60, process.kill)
+    late.start()
+    lines = [process.stderr.readline() for _ in range(count)]
+    late.cancel()
+    process.kill()
+    process.communicate()
+    return lines
+
+
+def large_set(need, shards=500):
+    """Options of a set of puzzle-4x6 that takes about as many bytes."""
+    rows = need / (1.1 + 1 / shards) / (235 + 3 * 24)
+    long = int(rows / 4e6) + 2
+    return ["--episodes", int(rows / long), "--rows", long, "--shards", shards, "--threads", 1]
+
+
+def test_disk():
+    """The disk that is needed is told first; a set is refused only if what it likely takes is not there."""
+    with Scratch("disk") as scratch:
+        out = ["-o", scratch.at("x.npz")]
+        told, = first_lines(1, "gen", "cube-single-play", "-o", scratch.at("official.npz"))
+        assert "1100 episodes" in told and "about 0.9 GB of disk" in told, told
+        free = shutil.disk_usage(scratch.path).free
+        bad(1, ["are needed but only", "free"], "gen", "puzzle-4x6-play", *large_set(1.3 * free), *out)
+        assert not [n for n in os.listdir(scratch.path) if n.startswith("x")]
+        told, warned = first_lines(2, "gen", "puzzle-4x6-play", *large_set(0.75 * free), *out)
+        assert "of disk" in told and "GB are free" in warned and "at most" in warned, (told, warned)
+        # Parts that are there have their room already.
+        episodes = int(1.3 * free / (2.1 * (235 + 3 * 24) + 977) / 2000)
+        words = ["gen", "puzzle-4x6-play", "--episodes", episodes, "--rows", 2000, "--shards", 1, "-o", scratch.at("parts.npz")]
+        bad(1, ["are needed but only", "free"], *words)
+        for k in range(episodes // 128 + 1):
+            open(scratch.at(f"parts.npz.part-{k:04}"), "w").close()
+        assert "of disk" in first_lines(1, *words)[0]
+
+
+def test_packed():
+    """Rows of full episodes take no more than is said, nor much less."""
+    with Scratch("packed") as scratch:
+        for name, likely in [("scene", 235 + 42 + 2 * 3), ("puzzle-4x5", 235 + 20 * 3)]:
+            good("gen", f"{name}-{random.choice(KINDS)}", "--episodes", 1, "--seed", random.randrange(1 << 30), "-o", scratch.at(f"{name}.npz"))
+            row = os.path.getsize(scratch.at(f"{name}.npz")) / 1001
+            assert 0.8 * likely < row < 1.03 * likely, (name, row, likely)
+
+
+def test_bench():
+    """The measurement names the data that it made."""
+    words = ["--seconds", 0.01, "--threads", 1]
+    assert json.loads(good("bench", "gen", "cube-single-noisy-oraclerep", *words, "--json"))["env"] == "cube-single-noisy-v0"
+    assert good("bench", "gen", "pointmaze-medium-stitch", *words).startswith("pointmaze-medium-stitch-v0: ")
+    assert good("bench", "gen", "pointmaze-giant", *words).startswith("pointmaze-giant-navigate-v0: ")
+
+
 def test_errors():
     with Scratch("errors") as scratch:
         out = ["-o", scratch.at("x.npz")]
@@ -235,11 +340,16 @@ def test_errors():
         bad(2, "there is no play data", "gen", "pointmaze-medium", "--type", "play", *out)
         bad(2, "different things", "gen", "scene-play-v0", "--type", "noisy", *out)
         bad(2, "trace", "gen", "pointmaze-medium", "--trace", scratch.at("t.npz"), *out)
+        bad(2, ["--rows 1", "2 or more"], "gen", "scene-play", "--rows", 1, *out)
+        for name in ["x.txt", "x.y/x.npz.gz"]:
+            bad(2, [name, "FILE.npz", "DIR/"], "gen", "scene-play", "--episodes", 1, "-o", scratch.at(name))
+        assert os.listdir(scratch.path) == []
+        good("gen", "pointmaze-medium", "--episodes", 1, "-o", scratch.at("data.v1/"))  # a folder by its slash, then by being there
+        good("gen", "pointmaze-medium", "--episodes", 1, "-o", scratch.at("data.v1"))
         with open(scratch.at("x.npz"), "w") as file:
             file.write("someone's own")
         bad(1, ["is there", "x.npz"], "gen", "scene-play-v0", "--episodes", 1, *out)
         os.remove(scratch.at("x.npz"))
-        bad(1, ["are needed but only", "free"], "gen", "puzzle-4x6-play", "--episodes", 99999999, "--rows", 20000, *out)
         assert [n for n in os.listdir(scratch.path) if n.endswith(".npz")] == []
 
 
