@@ -273,6 +273,11 @@ static void test_env(void **state) {
     assert_memory_not_equal(x, first, sizeof x); // the next episode
     dcrl_env_close(a);
     dcrl_env_close(b);
+    assert_int_equal(dcrl_env_open(&a, "pointmaze-medium-singletask-task3-v0", 3), DCRL_OK);
+    assert_int_equal(dcrl_env_tasks(a), 1); // its own
+    assert_int_equal(dcrl_env_reset(a, 1, x, goal), DCRL_OK);
+    assert_told(dcrl_env_reset(a, 3, x, goal), DCRL_USAGE, "3 of 1");
+    dcrl_env_close(a);
     assert_told(dcrl_env_open(&a, "pointmaze-medum-v0", 0), DCRL_USAGE, "pointmaze-medium");
     assert_null(a);
     dcrl_env_close(NULL);
