@@ -13,7 +13,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct flags {
     int64_t seed, threads;
@@ -132,15 +131,6 @@ static dc_status run(const flags *f, dc_env_spec *spec, double speed[2], cost *o
     return status;
 }
 
-// Forms of a task share the same data.
-static dc_status find(dc_env_spec *spec, const char *name) {
-    DC_TRY(dc_env_find(spec, name));
-    dc_data_kind kind = spec->data;
-    dc_env_plain(spec);
-    spec->data = kind;
-    return DC_OK;
-}
-
 dc_status bench_gen(int argc, char **argv) {
     flags f;
     dc_env_spec spec;
@@ -152,18 +142,17 @@ dc_status bench_gen(int argc, char **argv) {
     if (args.help) return DC_OK;
     if (args.word_count > 1)
         return dc_fail(DC_USAGE, "dcrl bench gen [ENV]", "one environment at most");
-    DC_TRY(find(&spec, args.word_count ? args.words[0] : "pointmaze-medium-navigate-v0"));
+    DC_TRY(dc_env_find(&spec, args.word_count ? args.words[0] : "pointmaze-medium-navigate-v0"));
     DC_TRY(run(&f, &spec, speed, &own));
-    int plain = (int)strlen(spec.name) - 3; // without -v0
-    const char *word = dc_data_word(spec.data);
+    char name[DC_ENV_NAME_MAX];
+    dc_env_data_name(&spec, spec.data, false, name);
     if (args.json)
-        printf("{\"bench\": \"gen\", \"env\": \"%.*s-%s-v0\", \"rows_per_second\": %.0f, "
+        printf("{\"bench\": \"gen\", \"env\": \"%s\", \"rows_per_second\": %.0f, "
                "\"all_threads_rows_per_second\": %.0f, \"cpu_us_a_row\": %.0f, \"oracle_share\": "
                "%.5f}\n",
-               plain, spec.name, word, speed[0], speed[1], 1e6 * own.row, own.part);
+               name, speed[0], speed[1], 1e6 * own.row, own.part);
     else
-        printf("%.*s-%s-v0: %.0f rows a second on one thread, %.0f on all\n", plain, spec.name,
-               word, speed[0], speed[1]);
+        printf("%s: %.0f rows a second on one thread, %.0f on all\n", name, speed[0], speed[1]);
     if (!args.json && !spec.maze)
         printf("a row takes %.0f us of processor time; oracles take %.3f %% of simulation's\n",
                1e6 * own.row, 100 * own.part);

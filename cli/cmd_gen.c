@@ -138,8 +138,7 @@ static dc_status check_folder(const char *path) {
 }
 
 // FILE of FILE.npz, or in a folder OGBench's name.
-static dc_status name_stem(const flags *f, const dc_env_spec *spec, const char *words,
-                           dc_text *stem) {
+static dc_status name_stem(const flags *f, const char *name, dc_text *stem) {
     size_t n = strlen(f->out);
     if (n > 4 && !strcmp(f->out + n - 4, ".npz")) {
         dc_text_bytes(stem, f->out, n - 4);
@@ -147,8 +146,7 @@ static dc_status name_stem(const flags *f, const dc_env_spec *spec, const char *
     }
     DC_TRY(check_folder(f->out));
     DC_TRY(dc_folder_make(f->out));
-    dc_text_add(stem, "%s%s%.*s-%s-v0", f->out, f->out[n - 1] == '/' ? "" : "/",
-                (int)strlen(spec->name) - 3, spec->name, words);
+    dc_text_add(stem, "%s%s%s", f->out, f->out[n - 1] == '/' ? "" : "/", name);
     return dc_text_status(stem);
 }
 
@@ -156,9 +154,9 @@ static dc_status make_set(gen_set *set, const flags *f, const dc_env_spec *spec,
                           dc_text *stem) {
     dc_world *world = NULL;
     double *draws = NULL;
-    char words[32];
-    snprintf(words, sizeof words, "%s%s", dc_data_word(set->gen.kind), large ? "-100m" : "");
-    dc_status status = name_stem(f, spec, words, stem);
+    char name[DC_ENV_NAME_MAX];
+    dc_env_data_name(spec, set->gen.kind, large, name);
+    dc_status status = name_stem(f, name, stem);
     set->stem = stem->bytes;
     if (status == DC_OK && f->draws[0])
         status = read_draws(&set->gen, f->draws, set->episodes + set->episodes / 10, &draws);

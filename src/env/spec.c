@@ -257,6 +257,15 @@ void dc_env_plain(dc_env_spec *spec) {
     complete(spec);
 }
 
+void dc_env_data_name(const dc_env_spec *spec, dc_data_kind kind, bool hundred,
+                      char name[DC_ENV_NAME_MAX]) {
+    dc_env_spec set = *spec;
+    char tail[32];
+    snprintf(tail, sizeof tail, "-%s%s-v0", dc_data_word(kind), hundred ? "-100m" : "");
+    write_name(&set, tail);
+    memcpy(name, set.name, DC_ENV_NAME_MAX);
+}
+
 static dc_status unknown(const char *name) {
     dc_env_spec base[ROWS];
     const char *list[ROWS];

@@ -103,6 +103,9 @@ typedef struct dc_env_spec {
 dc_status dc_env_find(dc_env_spec *spec, const char *name);
 // The plain environment of a form: neither data's word, nor oraclerep, nor single task.
 void dc_env_plain(dc_env_spec *spec);
+// OGBench's name of a set of data: "cube-single-play-100m-v0". The form of the task does not matter.
+void dc_env_data_name(const dc_env_spec *spec, dc_data_kind kind, bool hundred,
+                      char name[DC_ENV_NAME_MAX]);
 // Whether a name looks like one of a maze or table (and not a lock's), however misspelt.
 bool dc_env_has_tasks(const char *name);
 // The plain environments one by one: false when there is no row `index`.
