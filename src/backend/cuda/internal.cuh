@@ -147,6 +147,8 @@ struct column_sum {
     int count, length;
     int64_t stride;
     bool add;
+    int next;   // another sum for the same numbers: a further use of the weights; -1: none
+    bool later; // is such a one itself
 };
 
 dc_status dc_blas_open(dc_cuda *cuda); // loads the library of matrix products

@@ -222,9 +222,22 @@ void dc_push_sum(dc_program *p, const dc_node *n, int i, const float *parts, int
                  int64_t stride, int64_t member_step, int length) {
     if (!wants(p, n, i)) return;
     tensor out = grad_of(p, n->in[i]);
-    for (int e = 0; e < out.e; e++)
-        p->sums.push_back(column_sum{parts + e * member_step, (float *)out.p + e * out.step, count,
-                                     length, stride, adds(p, n, i)});
+    for (int e = 0; e < out.e; e++) {
+        column_sum mine = {parts + e * member_step,
+                           (float *)out.p + e * out.step,
+                           count,
+                           length,
+                           stride,
+                           adds(p, n, i),
+                           -1,
+                           false};
+        for (column_sum &s : p->sums)
+            if (s.out == mine.out && s.next < 0) {
+                s.next = (int)p->sums.size();
+                mine.later = true;
+            }
+        p->sums.push_back(mine);
+    }
 }
 
 static void list_sums(dc_program *p) {
@@ -491,6 +504,7 @@ static dc_status upload_part(dc_program *p, update_job *j, int64_t from, int64_t
     std::vector<int2> blocks;
     std::vector<piece> pieces;
     for (int s = 0; s < (int)p->sums.size(); s++) {
+        if (p->sums[(size_t)s].later) continue;
         int64_t offset = p->sums[(size_t)s].out - p->slabs.grad;
         for (int at = 0; offset >= from && offset < to && at < p->sums[(size_t)s].length;
              at += SUM_BLOCK)

@@ -87,6 +87,14 @@ __global__ static void norm(update_job j) {
     leave_norm(j, sum, blockIdx.x, NORM_BLOCKS);
 }
 
+__device__ static float sum_of(const column_sum &s, int k) {
+    float sum = 0;
+#pragma unroll 8
+    for (int i = 0; i < s.count; i++)
+        sum += s.parts[i * s.stride + k];
+    return sum;
+}
+
 // Block i takes 128 numbers of a sum; the last block what is left of reductions, and the plan of the update.
 __global__ static void column_sums(update_job j) {
     double share = 0;
@@ -98,11 +106,10 @@ __global__ static void column_sums(update_job j) {
         int2 mine = j.sum_blocks[blockIdx.x];
         column_sum s = j.sums[mine.x];
         int k = mine.y + threadIdx.x;
-        float sum = 0;
         if (k < s.length) {
-#pragma unroll 8
-            for (int i = 0; i < s.count; i++)
-                sum += s.parts[i * s.stride + k];
+            float sum = sum_of(s, k);
+            for (int more = s.next; more >= 0; more = j.sums[more].next)
+                sum += sum_of(j.sums[more], k);
             if (s.add) sum += s.out[k];
             s.out[k] = sum;
             share = (double)sum * sum;
