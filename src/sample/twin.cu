@@ -2,6 +2,7 @@
 // that take the same slot pop its nodes in order, so a row counts those before it that took the same
 // slot; slots themselves are four words each, whatever the length of their trees.
 extern "C" {
+#include "base/pages.h"
 #include "sample/laws.h"
 #include "sample/noise.h"
 #include "sample/twin.h"
@@ -223,7 +224,15 @@ static dc_status send(dc_cuda *cuda, const void *host, size_t bytes, const char 
                       void **device) {
     DC_TRY(dc_cuda_take(cuda, bytes, what, "use feed=host, a smaller data set or a larger GPU",
                         device));
-    return dc_cuda_put(cuda, *device, host, bytes);
+    // A mapped store is set for single rows (dc_range_random): asked for ahead, it is read in long stretches.
+    const size_t piece = (size_t)64 << 20;
+    for (size_t at = 0; at < bytes; at += piece) {
+        size_t left = bytes - at;
+        dc_pages_want((const char *)host + at, left < 2 * piece ? left : 2 * piece);
+        DC_TRY(dc_cuda_put(cuda, (char *)*device + at, (const char *)host + at,
+                           left < piece ? left : piece));
+    }
+    return DC_OK;
 }
 
 // The copy of an array that twins share.

@@ -7,6 +7,7 @@
 
 dc_status dc_cuda_check(cudaError_t error, const char *call) {
     if (error == cudaSuccess) return DC_OK;
+    cudaGetLastError(); // told here, and not once more by the next launch
     const char *paren = strchr(call, '(');
     int n = paren ? (int)(paren - call) : (int)strlen(call);
     return dc_fail(error == cudaErrorMemoryAllocation ? DC_NO_MEMORY : DC_IO,
@@ -43,7 +44,8 @@ static dc_status new_branch(dc_cuda *cuda) {
                                         i < LANES ? greatest : least));
     if (!cuda->stream) cuda->stream = b->lanes[0];
     for (int i = 0; i < LANES; i++)
-        DC_TRY(dc_cuda_take(cuda, cuda->workspace_bytes, "workspace", NULL, &b->workspaces[i]));
+        DC_TRY(dc_cuda_take(cuda, cuda->workspace_bytes, "the workspace of a run",
+                            "train fewer seeds at once, or use a larger GPU", &b->workspaces[i]));
     return DC_OK;
 }
 
@@ -201,7 +203,14 @@ extern "C" dc_status dc_cuda_get(dc_cuda *cuda, void *host, const void *device, 
 }
 
 extern "C" dc_status dc_cuda_take_host(dc_cuda *cuda, size_t bytes, void **p) {
-    CU(cudaMallocHost(p, bytes));
+    *p = NULL;
+    cudaError_t error = cudaMallocHost(p, bytes);
+    if (error == cudaErrorMemoryAllocation) {
+        cudaGetLastError(); // it is told here; the device goes on
+        return dc_fail(DC_NO_MEMORY, "lower batch, train fewer seeds, or raise ulimit -l",
+                       "the host has no %.1f MiB of page-locked memory", (double)bytes / 1048576);
+    }
+    CU(error);
     cuda->host_memory.push_back(*p);
     memset(*p, 0, bytes);
     return DC_OK;
@@ -229,8 +238,9 @@ static dc_status record(dc_cuda *cuda, dc_enqueue_fn *enqueue, void *ctx, cudaGr
     CU(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     dc_status status = enqueue(ctx);
     cudaError_t error = cudaStreamEndCapture(stream, graph); // also after a failure
-    if (status != DC_OK) return status;
-    return dc_cuda_check(error, "cudaStreamEndCapture");
+    if (status == DC_OK) status = dc_cuda_check(error, "cudaStreamEndCapture");
+    if (status != DC_OK && *graph) cudaGraphDestroy(*graph);
+    return status;
 }
 
 extern "C" dc_status dc_recording_new(dc_recording **out, dc_cuda *cuda, dc_enqueue_fn *enqueue,

@@ -28,14 +28,18 @@ static struct {
 #undef F
 } lt;
 
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+#define MAJOR TEXT(CUBLAS_VER_MAJOR) // what this was compiled with
+#define CUBLASLT "libcublasLt.so." MAJOR
+
 static dc_status load(void) {
     static void *library;
     if (library) return DC_OK;
-    const char *names[] = {"libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.13",
-                           "libcublasLt.so"};
+    const char *names[] = {CUBLASLT, "/usr/local/cuda/lib64/" CUBLASLT, "libcublasLt.so"};
     for (const char *name : names)
         if (!library) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    const char *missing = library ? NULL : "libcublasLt.so.13";
+    const char *missing = library ? NULL : CUBLASLT;
 #define F(name)                                                                                    \
     if (!missing && !(lt.name = (decltype(&::name))dlsym(library, #name))) missing = #name;
     FUNCTIONS(F)
@@ -44,7 +48,8 @@ static dc_status load(void) {
     library = NULL;
     return dc_fail(
         DC_UNSUPPORTED,
-        "install cuBLAS of CUDA 13, or add its folder to LD_LIBRARY_PATH, or use --device cpu",
+        "install cuBLAS of CUDA " MAJOR ", or add its folder to LD_LIBRARY_PATH, or use --device "
+        "cpu",
         "%s cannot be loaded", missing);
 }
 
