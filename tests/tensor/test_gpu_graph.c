@@ -1,5 +1,7 @@
-// Graphs that no agent has yet, on the GPU against the CPU. Skipped where there is no GPU.
+// Graphs on the GPU against the CPU: every op by itself, and what no agent has yet. Skipped where there is no GPU.
 #include "rig.h"
+
+#include "op_cases.h"
 
 #include "backend/cuda/cuda.h"
 
@@ -45,11 +47,8 @@ static void send_input(const dc_program *p, const rig *t, dc_ref input) {
     free(raw);
 }
 
-// Gradients of t's graph by the GPU, into `grad`.
-static void by_gpu(const rig *t, dc_precision precision, const dc_ref *inputs, int count,
-                   float *grad) {
-    const dc_slabs *s = &t->params.slabs;
-    dc_program_spec spec = {.graph = &t->graph,
+static dc_program *compile(const dc_graph *graph, const dc_slabs *s, dc_precision precision) {
+    dc_program_spec spec = {.graph = graph,
                             .size = s->size,
                             .ema_size = s->ema_size,
                             .precision = precision,
@@ -62,13 +61,48 @@ static void by_gpu(const rig *t, dc_precision precision, const dc_ref *inputs, i
     size_t bytes = (size_t)s->size * sizeof(float);
     assert_int_equal(dc_cuda_put(cuda, dc_program_slabs(p)->live, s->live, bytes), DC_OK);
     assert_int_equal(dc_program_refresh(p), DC_OK);
-    for (int i = 0; i < count; i++)
-        send_input(p, t, inputs[i]);
+    return p;
+}
+
+static float *gradients(dc_program *p, int64_t size) {
+    float *grad = calloc((size_t)size, sizeof *grad);
+    assert_non_null(grad);
     assert_int_equal(dc_program_gradients(p), DC_OK);
     if (dc_cuda_wait(cuda) != DC_OK) fail_msg("%s", dc_error());
+    size_t bytes = (size_t)size * sizeof(float);
     assert_int_equal(dc_cuda_get(cuda, grad, dc_program_slabs(p)->grad, bytes), DC_OK);
-    dc_program_free(p);
+    return grad;
 }
+
+// ---- ops ----
+
+// Loss and gradients of every op's case. In float, so the CPU is no more exact than the GPU.
+static void test_ops(void **state) {
+    (void)state;
+    if (!cuda) skip();
+    for (int i = 0; i < OP_CASES; i++) {
+        const op_case *c = &op_cases[i];
+        op_bench t;
+        op_build(&t, c);
+        print_message("%s\n", dc_op_name(c->op));
+        dc_exec_run(&t.exec, &dc_backend_cpu);
+        dc_program *p = compile(&t.graph, &t.params.slabs, DC_FP32);
+        float *grad = gradients(p, t.params.slabs.size), loss;
+        assert_int_equal(dc_program_value(p, t.graph.loss, &loss), DC_OK);
+        assert_true(fabsf(loss - *dc_value(&t.exec, t.graph.loss).p) < 1e-5f);
+        for (int k = 0; k < c->count; k++) {
+            const dc_param_row *row = &t.params.rows[k];
+            if (c->trained >> k & 1)
+                assert_near(grad + row->offset, t.params.slabs.grad + row->offset,
+                            (int64_t)row->e * row->rows * row->cols, 1e-5);
+        }
+        free(grad);
+        dc_program_free(p);
+        op_drop(&t);
+    }
+}
+
+// ---- networks ----
 
 static void compare(const rig *t, const dc_ref *inputs, int count) {
     static const struct {
@@ -76,18 +110,20 @@ static void compare(const rig *t, const dc_ref *inputs, int count) {
         dc_precision precision;
         double tolerance;
     } forms[] = {{"fp32", DC_FP32, 1e-5}, {"tf32", DC_TF32, 3e-3}, {"bf16", DC_BF16, 2e-2}};
-    float *grad = calloc((size_t)t->params.slabs.size, sizeof *grad);
-    assert_non_null(grad);
     for (int f = 0; f < 3; f++) {
-        by_gpu(t, forms[f].precision, inputs, count, grad);
+        dc_program *p = compile(&t->graph, &t->params.slabs, forms[f].precision);
+        for (int i = 0; i < count; i++)
+            send_input(p, t, inputs[i]);
+        float *grad = gradients(p, t->params.slabs.size);
         for (int i = 0; i < t->params.count; i++) {
             const dc_param_row *row = &t->params.rows[i];
             print_message("%s %s\n", forms[f].name, row->name);
             assert_near(grad + row->offset, grad_of(t, row->name),
                         (int64_t)row->e * row->rows * row->cols, forms[f].tolerance);
         }
+        free(grad);
+        dc_program_free(p);
     }
-    free(grad);
 }
 
 // All that two uses of a network give its weights is added up.
@@ -113,6 +149,7 @@ static void test_network_used_twice(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_network_used_twice)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ops),
+                                       cmocka_unit_test(test_network_used_twice)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

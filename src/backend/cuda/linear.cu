@@ -29,9 +29,9 @@ static struct {
 } lt;
 
 #define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
-#define MAJOR TEXT(CUBLAS_VER_MAJOR) // what this was compiled with
-#define CUBLASLT "libcublasLt.so." MAJOR
+#define TEXT(x)    TEXT_OF(x)
+#define MAJOR      TEXT(CUBLAS_VER_MAJOR) // what this was compiled with
+#define CUBLASLT   "libcublasLt.so." MAJOR
 
 static dc_status load(void) {
     static void *library;
@@ -46,11 +46,11 @@ static dc_status load(void) {
 #undef F
     if (!missing) return DC_OK;
     library = NULL;
-    return dc_fail(
-        DC_UNSUPPORTED,
-        "install cuBLAS of CUDA " MAJOR ", or add its folder to LD_LIBRARY_PATH, or use --device "
-        "cpu",
-        "%s cannot be loaded", missing);
+    return dc_fail(DC_UNSUPPORTED,
+                   "install cuBLAS of CUDA " MAJOR
+                   ", or add its folder to LD_LIBRARY_PATH, or use --device "
+                   "cpu",
+                   "%s cannot be loaded", missing);
 }
 
 static dc_status check(cublasStatus_t status, const char *call) {

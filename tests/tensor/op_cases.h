@@ -1,0 +1,107 @@
+// A case for every op of ops.def: what test_ops_double.c differentiates, and what test_gpu_graph.c compares between the
+// two backends.
+#ifndef OP_CASES_H
+#define OP_CASES_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "base/philox.h"
+#include "nn/params.h"
+#include "tensor/run.h"
+
+typedef struct op_case {
+    dc_op op;
+    int count;
+    int shape[3][3]; // e, rows, cols of each input
+    double a, b;
+    unsigned trained; // inputs that have a gradient
+    double low, high; // range of the inputs' numbers
+} op_case;
+
+static const op_case op_cases[] = {
+    {DC_OP_linear, 3, {{2, 5, 4}, {2, 4, 3}, {2, 1, 3}}, 0, 0, 7, -1, 1},
+    {DC_OP_linear, 3, {{1, 300, 6}, {1, 6, 1}, {1, 1, 1}}, 0, 0, 7, -1, 1},     // one output, two
+                                                                                // blocks
+    {DC_OP_linear, 3, {{1, 300, 130}, {1, 130, 3}, {1, 1, 3}}, 0, 0, 7, -1, 1}, // two blocks each
+                                                                                // way
+    {DC_OP_gelu_layernorm, 3, {{2, 5, 7}, {2, 1, 7}, {2, 1, 7}}, 0, 0, 7, -2, 2},
+    {DC_OP_gelu_layernorm, 3, {{1, 300, 16}, {1, 1, 16}, {1, 1, 16}}, 0, 0, 7, -3, 3},
+    {DC_OP_add, 2, {{2, 5, 3}, {2, 5, 3}}, 0, 0, 3, -1, 1},
+    {DC_OP_mul, 2, {{2, 5, 3}, {2, 5, 3}}, 0, 0, 3, -1, 1},
+    {DC_OP_affine, 1, {{1, 5, 3}}, 1.7, -0.3, 1, -1, 1},
+    {DC_OP_clip, 1, {{1, 64, 3}}, -0.5, 0.6, 1, -1, 1},
+    {DC_OP_within, 3, {{1, 40, 1}, {1, 40, 1}, {2, 40, 1}}, 0.5, 0, 4, -1, 1},
+    {DC_OP_unpack, 2, {{1, 6, 1}, {2, 9, 1}}, 0, 0, 0, -1, 8}, // no gradient: nothing to compare
+    {DC_OP_decay, 1, {{1, 40, 1}}, 0.7, 0, 1, -1, 3},
+    {DC_OP_expectile, 2, {{2, 40, 1}, {2, 40, 1}}, 0.3, 0, 3, -1, 1},
+    {DC_OP_expectile, 3, {{2, 40, 1}, {2, 40, 1}, {2, 40, 1}}, 0.7, 0, 3, 0.1, 1},
+    {DC_OP_sigmoid, 1, {{2, 9, 3}}, 0, 0, 1, -4, 4},
+    {DC_OP_softplus, 1, {{2, 9, 3}}, 0, 0, 1, -4, 4},
+    {DC_OP_power, 1, {{1, 9, 1}}, 0.99, 0, 0, 0, 9},
+    {DC_OP_bce, 2, {{2, 40, 1}, {2, 40, 1}}, 0.7, 2, 1, 0.01, 0.99},
+    {DC_OP_bce, 3, {{2, 40, 1}, {2, 40, 1}, {2, 40, 1}}, 0.3, 1, 1, 0.01, 0.99},
+    {DC_OP_ensemble_min, 1, {{3, 9, 2}}, 0, 0, 1, -1, 1},
+    {DC_OP_splice, 2, {{1, 9, 5}, {1, 9, 2}}, 2, 0, 2, -1, 1},
+    {DC_OP_square, 2, {{1, 9, 4}, {1, 9, 4}}, 1.5, 0, 3, -1, 1},
+    {DC_OP_linear, 3, {{1, 300, 6}, {2, 6, 3}, {2, 1, 3}}, 0, 0, 7, -1, 1}, // an input that members
+                                                                            // share
+    {DC_OP_expected, 2, {{1, 9, 4}, {1, 36, 1}}, 0, 0, 1, -2, 2},
+    {DC_OP_log_likelihood, 2, {{1, 9, 4}, {1, 9, 4}}, 0, 0, 1, -2, 2},
+    {DC_OP_relative_mean, 1, {{2, 9, 3}}, 0, 0, 0, -1, 1}, // its own test below
+    {DC_OP_mean, 1, {{2, 9, 3}}, 0, 0, 1, -1, 1},
+};
+enum { OP_CASES = sizeof op_cases / sizeof op_cases[0] };
+
+static inline double op_unit(uint32_t i) {
+    return (double)dc_philox(7, 99, 0, i).v[0] / 4294967296.0;
+}
+
+typedef struct op_bench {
+    dc_params params;
+    dc_graph graph;
+    dc_exec exec;
+    dc_pool *pool;
+} op_bench;
+
+// One op over live parameters, its output weighed by a fixed input and averaged.
+static inline void op_build(op_bench *t, const op_case *c) {
+    *t = (op_bench){0};
+    assert_int_equal(dc_graph_init(&t->graph), DC_OK);
+    dc_ref in[3];
+    for (int i = 0; i < c->count; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "x%d", i);
+        const int *s = c->shape[i];
+        const dc_param_row *row =
+            dc_params_add(&t->params, name, s[0], s[1], s[2], DC_INIT_ZERO, 0, true);
+        in[i] = dc_param(&t->graph, name, s[0], s[1], s[2], row->offset,
+                         c->trained >> i & 1 ? DC_LIVE : DC_STOPPED);
+    }
+    dc_ref y = dc_apply(&t->graph, c->op, "op", in, c->count, c->a, c->b);
+    const dc_node *n = &t->graph.nodes[y];
+    const dc_param_row *row =
+        dc_params_add(&t->params, "w", n->e, n->rows, n->cols, DC_INIT_ZERO, 0, true);
+    dc_ref w = dc_param(&t->graph, "w", n->e, n->rows, n->cols, row->offset, DC_STOPPED);
+    dc_ref loss = dc_mean(&t->graph, "loss", dc_mul(&t->graph, y, w));
+    assert_int_equal(dc_graph_finish(&t->graph, loss), DC_OK);
+    assert_int_equal(dc_params_alloc(&t->params, 0), DC_OK);
+    for (int64_t i = 0; i < t->params.slabs.size; i++)
+        t->params.slabs.live[i] = (dc_real)(c->low + (c->high - c->low) * op_unit((uint32_t)i));
+    assert_int_equal(dc_pool_new(&t->pool, 2), DC_OK);
+    assert_int_equal(dc_exec_init(&t->exec, &t->graph, &t->params.slabs, t->pool), DC_OK);
+}
+
+static inline void op_drop(op_bench *t) {
+    dc_exec_fini(&t->exec);
+    dc_graph_fini(&t->graph);
+    dc_params_free(&t->params);
+    dc_pool_free(t->pool);
+}
+
+#endif
