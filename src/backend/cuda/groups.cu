@@ -198,6 +198,8 @@ void dc_groups_scalars(dc_program *p) {
         bool all = n->in_count > 0 && (n->op == DC_OP_add || n->op == DC_OP_affine);
         for (int i = 0; i < n->in_count; i++)
             all = all && p->scalar[(size_t)n->in[i]];
+        for (int i = 0; i < n->in_count; i++) // which are known at the step's end alone
+            DC_CHECK(all || !p->scalar[(size_t)n->in[i]]);
         p->scalar[(size_t)r] = all || (n->op >= DC_FIRST_COMPUTED && dc_is_reduction(n->op));
     }
     p->scalar_grad.assign((size_t)p->g->count, 0);
