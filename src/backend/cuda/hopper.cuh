@@ -106,40 +106,60 @@ __device__ static inline uint64_t factor(uint32_t at, int eight, int across) {
 #define FOUR(i)    "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
 #define SIXTEEN(i) FOUR(i), FOUR(i + 4), FOUR(i + 8), FOUR(i + 12)
 
-// c (64, N) += a b for 16 of the inner dimension; add 0: c = a b. A number i of c is column
+// c (64, N) += a b for 32 bytes of the inner dimension; add 0: c = a b. A number i of c is column
 // i / 4 * 8 + lane % 4 * 2 + i % 2 of row warp * 16 + i / 2 % 2 * 8 + lane / 4.
-__device__ static inline void multiply_128(float c[64], uint64_t a, uint64_t b, int add) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-                 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-                 "%64, %65, p, 1, 1, 0, 0;\n}"
-                 : SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48)
-                 : "l"(a), "l"(b), "r"(add));
+#define PRODUCT_128(type, order)                                                                   \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"                                      \
+                 "wgmma.mma_async.sync.aligned.m64n128" type " {"                                  \
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "          \
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, "     \
+                 "%31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, "     \
+                 "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, "     \
+                 "%61, %62, %63}, %64, %65, p, 1, 1" order ";\n}"                                  \
+                 : SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48)                               \
+                 : "l"(a), "l"(b), "r"(add))
+#define PRODUCT_32(type, order)                                                                    \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"                                      \
+                 "wgmma.mma_async.sync.aligned.m64n32" type " {"                                   \
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "         \
+                 "%16, %17, p, 1, 1" order ";\n}"                                                  \
+                 : SIXTEEN(0)                                                                      \
+                 : "l"(a), "l"(b), "r"(add))
+
+template <typename T>
+__device__ static inline void multiply_128(float c[64], uint64_t a, uint64_t b, int add);
+template <>
+__device__ inline void multiply_128<bf16>(float c[64], uint64_t a, uint64_t b, int add) {
+    PRODUCT_128("k16.f32.bf16.bf16", ", 0, 0");
+}
+template <>
+__device__ inline void multiply_128<float>(float c[64], uint64_t a, uint64_t b, int add) {
+    PRODUCT_128("k8.f32.tf32.tf32", "");
 }
 
-__device__ static inline void multiply_32(float c[16], uint64_t a, uint64_t b, int add) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {"
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
-                 "%16, %17, p, 1, 1, 0, 0;\n}"
-                 : SIXTEEN(0)
-                 : "l"(a), "l"(b), "r"(add));
+template <typename T>
+__device__ static inline void multiply_32(float c[16], uint64_t a, uint64_t b, int add);
+template <> __device__ inline void multiply_32<bf16>(float c[16], uint64_t a, uint64_t b, int add) {
+    PRODUCT_32("k16.f32.bf16.bf16", ", 0, 0");
+}
+template <>
+__device__ inline void multiply_32<float>(float c[16], uint64_t a, uint64_t b, int add) {
+    PRODUCT_32("k8.f32.tf32.tf32", "");
 }
 
-// Both factors transposed: their rows are the inner dimension.
+// Both factors transposed: their rows are the inner dimension. There is none for TF32.
 __device__ static inline void multiply_turned(float c[64], uint64_t a, uint64_t b, int add) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-                 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-                 "%64, %65, p, 1, 1, 1, 1;\n}"
-                 : SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48)
-                 : "l"(a), "l"(b), "r"(add));
+    PRODUCT_128("k16.f32.bf16.bf16", ", 1, 1");
+}
+
+// c (16, 8) += a (16, 8) b (8, 8) by a warp, TF32. With g = lane / 4 and t = lane % 4: a has (g, t), (g + 8, t),
+// (g, t + 4), (g + 8, t + 4), b has (t, g), (t + 4, g), c has (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+__device__ static inline void multiply_warp(float c[4], const float a[4], const float b[2]) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : FOUR(0)
+        : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
+          "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 }
 
 // ---- a ring of stages: thread 0 asks for what products read, all use it and give it back ----
@@ -194,6 +214,10 @@ template <int STAGES, int BYTES> struct ring {
             __syncwarp();
         }
         products_wait<0>();
+        if (!steps || steps - 1 + STAGES >= count) return;
+        if (threadIdx.x % 32 == 0) release(steps - 1);
+        if (threadIdx.x == 0) ask(steps - 1 + STAGES);
+        __syncwarp();
     }
 };
 

@@ -120,6 +120,17 @@ __device__ static inline void set_cell(const tensor &t, int64_t i, float v) {
         ((float *)t.p)[i] = v;
 }
 
+// To the nearest number of TF32.
+__device__ static inline float to_tf32(float v) {
+#if __CUDA_ARCH__ >= 800
+    uint32_t r;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(v));
+    return __uint_as_float(r);
+#else
+    return v;
+#endif
+}
+
 template <typename T> __device__ static inline T warp_sum(T v) {
 #pragma unroll
     for (int d = 16; d; d >>= 1)
@@ -182,15 +193,20 @@ int dc_layernorm_parts(int e, int rows);
 // x, dy, dx and stats stand at the trained rows; parts (e, count, 3, cols): d scale, d bias, d add.
 dc_status dc_layernorm_bwd(dc_cuda *cuda, const layernorm *n, tensor dy, tensor dx, float *parts);
 
-// ---- whole networks in bf16 (mlp.cu) ----
+// ---- whole networks in bf16 or TF32 (mlp.cu) ----
 
-// A matrix as panels, the way tensor cores read their second factor from shared memory: W (in, out),
-// `in` padded with zeros to a multiple of 64, is cut into panels of 64 inputs and 256 outputs (32 in a thin matrix,
-// which has one column of panels), in the order of out, then in. A panel is a row of 64 bf16 for each output,
-// and in row r the 16 bytes number i lie at place i ^ (r & 7). wt is the same of the transposed matrix.
-enum { PANEL_IN = 64, PANEL_OUT = 256, THIN = 32 };
+// A matrix as panels, the way tensor cores read their second factor from shared memory: W (in, out), `in` padded with
+// zeros, is cut into panels of 128 bytes of inputs (64 of bf16, 32 of float) and 256 outputs (32 in a thin matrix,
+// which has one column of panels), in the order of out, then in. A panel is a line of 128 bytes for each output,
+// and in line r the 16 bytes number i lie at place i ^ (r & 7). wt is the same of the transposed matrix.
+enum { LINE = 128, PANEL_OUT = 256, THIN = 32 };
 
-// Rows of bf16 between layers lie as the tensor cores read them too: pieces of 64 rows and 64 columns, in the order of
+// Numbers in a line.
+static inline int line_of(bool tf32) {
+    return LINE / (tf32 ? 4 : 2);
+}
+
+// Rows between layers lie as the tensor cores read them too: pieces of 64 rows and a line of columns, in the order of
 // rows, then columns; in a piece as in a panel.
 //
 // LayerNorm is moved behind the next product: with h what GELU gave, the next layer's z = W^T (scale (h - mean) / std
@@ -198,14 +214,14 @@ enum { PANEL_IN = 64, PANEL_OUT = 256, THIN = 32 };
 // columns of a layer: sums over a row go to memory, and who reads the row next adds them up. Backward likewise: the two
 // means of a row that LayerNorm's gradient needs are those of dz u and of dz (z - v) of the layer above.
 struct mlp_layer {
-    const bf16 *w, *wt;             // (e) panels; wt of the first layer is not there
-    int in, in_pad;                 // in_pad: multiple of 64
+    const void *w, *wt;             // (e) panels; wt of the first layer is not there
+    int in, in_pad;                 // in_pad: whole lines
     const float *b, *scale, *shift; // (e, width) of the linear layer, of LayerNorm
     float *fold;                    // (e, 2, width): u and v; not there for the first layer
-    bf16 *h;                        // (e) pieces: scale h
+    void *h;                        // (e) pieces: scale h
     float2 *stats;                  // (e, rows, across): sums of h and h^2 over 128 columns
-    bf16 *z; // (e) what GELU got, in the order of the products' registers; if backward is wanted
-    bf16 *d; // (e) pieces: gradient of z, divided by the spread of the row that the layer read
+    void *z; // (e) what GELU got, in the order of the products' registers; if backward is wanted
+    void *d; // (e) pieces: gradient of z, divided by the spread of the row that the layer read
     float2 *sums; // (e, rows, across): sums of dz u and dz (z - v)
     float *parts; // (e, parts, MLP_SUMS, width) sums over rows; if dW is wanted
     float *dw;    // (e, in, width)
@@ -215,13 +231,14 @@ struct mlp_layer {
 // weights, where it has one output.
 enum { D_SCALE, D_SHIFT, D_B, D_MEAN, D_HEAD, MLP_SUMS };
 enum { MLP_ROWS = 64, MLP_LAYERS = 8, MLP_WIDEST = 1024 };
-enum { MLP_MOST = 256 }; // rows that a block takes
+enum { MLP_MOST = 256, X_ROWS = 32 }; // rows that a block takes; that are read of x at a time
 struct mlp {
     int e, layers, width, in, out;
-    tensor x; // bf16, (1, rows, in), rows padded to 64 numbers
+    bool tf32; // else bf16
+    tensor x;  // (1, rows, in), rows padded
     mlp_layer layer[MLP_LAYERS];
     const float *head_w, *head_b; // (e, width, out), (e, out)
-    const bf16 *head_panel;       // (e) thin
+    const void *head_panel;       // (e) thin
     float *head_fold;             // (e, 2, THIN)
     float *y;                     // (e, rows, out)
     const int *used;              // Nullable: rows that are wanted this time
@@ -230,12 +247,12 @@ struct mlp {
     const float *dy;      // (e, hi - lo, out)
     float *head_bias;     // Nullable: (e, parts): sums for the head's db, if it has one output
     float *dx;            // Nullable: (e, hi - lo, dx_count), gradient of columns from dx_first on
-    const bf16 *dx_panel; // those rows of the first matrix, transposed, as a thin one
+    const void *dx_panel; // those rows of the first matrix, transposed, as a thin one
     int dx_first, dx_count;
     double *norms;     // (dc_mlp_weight_blocks) of dW, squared
     int rows;          // that memory is there for, a multiple of MLP_MOST
     int parts;         // of the sums over rows
-    CUtensorMap x_map; // of x: boxes of 64 rows and 64 columns
+    CUtensorMap x_map; // of x: X_ROWS rows and a line of columns
 };
 bool dc_mlp_fits(const dc_cuda *cuda, int width, int in);
 int dc_mlp_parts(const mlp *j); // of the sums over rows
@@ -359,9 +376,9 @@ dc_status dc_splice_sum(dc_cuda *cuda, const mlp *j, tensor dy, bool add);
 struct panels { // of a matrix, see mlp_layer
     int64_t offset;
     int e, rows, cols;
-    bf16 *live, *ema,
+    void *live, *ema,
         *turned; // of the weights, of the target weights, of the transposed weights; or NULL
-    bf16 *some;  // of the transposed rows from some_first on, thin; or NULL
+    void *some;  // of the transposed rows from some_first on, thin; or NULL
     int some_first, some_count;
 };
 struct piece { // that a block of the update takes
@@ -415,6 +432,7 @@ struct update_job {
     int piece_count;
     const panels *matrices;
     int widest; // of their columns
+    bool tf32;  // what panels hold, else bf16
 };
 enum { NORM_BLOCKS = 256, SUM_BLOCK = 128 };
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *job);

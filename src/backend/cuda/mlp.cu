@@ -1,4 +1,4 @@
-// Networks of equal layers (256, 512 or 1024 wide) in bf16 on Hopper, a launch a layer: a block makes a tile of 128
+// Networks of equal layers (256, 512 or 1024 wide) in bf16 or TF32 on Hopper, a launch a layer: a block makes a tile of 128
 // columns, and what LayerNorm needs of whole rows is put off until the next layer (internal.cuh says how). Groups of
 // four warps have 64 rows of the tile each.
 #include "backend/cuda/mlp.cuh"
@@ -25,7 +25,7 @@ template <int GROUPS> static size_t shared_bytes() {
 }
 
 enum { FOLD = 64 }; // columns that a block adds up for u and v
-enum { THIN_STAGES = 8, THIN_STAGE = PIECE_BYTES + THIN * SPAN * 2, THIN_THREADS = 128 };
+enum { THIN_STAGES = 8, THIN_STAGE = PIECE_BYTES + THIN * LINE, THIN_THREADS = 128 };
 
 #ifdef HOPPER
 
@@ -56,27 +56,62 @@ __device__ static inline float sum_of_four(float v) {
 }
 
 // The share of x that GELU (tanh form) lets through; x2 is its square.
-__device__ static inline float gate_of(float x, float x2) {
+template <typename T> __device__ static inline float gate_of(float x, float x2);
+template <> __device__ inline float gate_of<bf16>(float x, float x2) {
     float t;
     asm("tanh.approx.f32 %0, %1;" : "=f"(t) : "f"(x * (0.7978845608f + 0.0356774081f * x2)));
     return 0.5f + 0.5f * t;
 }
-
-__device__ static inline float gate(float x) {
-    return gate_of(x, x * x);
+template <> __device__ inline float gate_of<float>(float x, float x2) { // to 1e-6, not 5e-4
+    return __fdividef(1.0f, 1.0f + __expf(x * (-1.5957691216f - 0.0713548162f * x2)));
 }
 
-// The tile's half of a panel: 64 inputs from step * 64 on.
-__device__ static inline const char *half_panel(const mlp &j, const bf16 *w, int e, int steps,
+// Two numbers as they are kept for backward.
+template <typename T> __device__ static inline float2 as_kept(float a, float b);
+template <> __device__ inline float2 as_kept<bf16>(float a, float b) {
+    return unpack(pack(a, b));
+}
+template <> __device__ inline float2 as_kept<float>(float a, float b) {
+    return make_float2(a, b);
+}
+
+// Two numbers as products read them, into shared memory.
+template <typename T> __device__ static inline void put_pair(char *to, float a, float b);
+template <> __device__ inline void put_pair<bf16>(char *to, float a, float b) {
+    *(uint32_t *)to = pack(a, b);
+}
+template <> __device__ inline void put_pair<float>(char *to, float a, float b) {
+    *(float2 *)to = make_float2(to_tf32(a), to_tf32(b));
+}
+
+// What GELU got, of 8 columns a thread has four numbers. 16 bytes of memory at a time: two times four of bf16, or four.
+template <typename T> struct kept_numbers;
+template <> struct kept_numbers<bf16> {
+    uint32_t word[4];
+    __device__ void set(int i, int h, float2 v) { word[i % 2 * 2 + h] = pack(v.x, v.y); }
+    __device__ void store(uint4 *to, int i) {
+        if (i % 2) to[i / 2 * 128] = make_uint4(word[0], word[1], word[2], word[3]);
+    }
+};
+template <> struct kept_numbers<float> {
+    float2 v[2];
+    __device__ void set(int i, int h, float2 x) { v[h] = x; }
+    __device__ void store(uint4 *to, int i) {
+        *(float4 *)(to + i * 128) = make_float4(v[0].x, v[0].y, v[1].x, v[1].y);
+    }
+};
+
+// The tile's half of a panel: inputs from step * SPAN on.
+__device__ static inline const char *half_panel(const mlp &j, const void *w, int e, int steps,
                                                 int column0, int step) {
     int64_t panel = (int64_t)(e * (j.width / PANEL_OUT) + column0 / PANEL_OUT) * steps + step;
-    return (const char *)w + panel * (PANEL_OUT * SPAN * 2) + column0 % PANEL_OUT * SPAN * 2;
+    return (const char *)w + panel * (PANEL_OUT * LINE) + column0 % PANEL_OUT * LINE;
 }
 
 // Ask for step i of what a product reads: panels, and rows (of x where `rows` is NULL).
-template <int GROUPS> struct factors {
-    bf16 *rows;
-    const bf16 *panels;
+template <typename T, int GROUPS> struct factors {
+    void *rows;
+    const void *panels;
     int steps;
     template <typename R>
     __device__ void ask_panel(const mlp &j, const tile<GROUPS> &t, const R &r, int i) const {
@@ -88,51 +123,67 @@ template <int GROUPS> struct factors {
     __device__ void ask_rows(const mlp &j, const tile<GROUPS> &t, const R &r, int i) const {
 #pragma unroll
         for (int g = 0; g < GROUPS; g++) {
-            int row = t.row0 + g * MLP_ROWS;
+            int row = t.row0 + g * MLP_ROWS, column = i * of<T>::SPAN;
             uint32_t to = r.address(i) + g * PIECE_BYTES;
             if (rows)
-                bulk_copy(to, piece_at(j, rows, t.e, row, i * SPAN), PIECE_BYTES, r.barrier(i));
+                bulk_copy(to, piece_at<T>(j, rows, t.e, row, column), PIECE_BYTES, r.barrier(i));
             else
-                box_copy(to, &j.x_map, i * SPAN, row, r.barrier(i));
+                ask_x<MLP_ROWS>(j, to, column, row, r.barrier(i));
         }
     }
 };
 
-template <int GROUPS, typename R>
+template <typename T, int GROUPS, typename R>
 __device__ static inline void multiply(const tile<GROUPS> &t, const R &r, float acc[64], int i) {
     uint32_t rows = r.address(i) + t.group * PIECE_BYTES,
              panel = r.address(i) + GROUPS * PIECE_BYTES;
 #pragma unroll
-    for (int k = 0; k < SPAN / 16; k++)
-        multiply_128(acc, factor(rows + k * 32, 1024, 16), factor(panel + k * 32, 1024, 16),
-                     i || k);
+    for (int k = 0; k < LINE; k += 32)
+        multiply_128<T>(acc, factor(rows + k, 1024, 16), factor(panel + k, 1024, 16), i || k);
 }
 
 // What GELU got, of the group's 64 rows.
-template <int GROUPS>
+template <typename T, int GROUPS>
 __device__ static inline char *kept(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
                                     int row) {
     int64_t block = ((int64_t)t.e * j.rows + row) / MLP_ROWS * t.across + t.column0 / COLUMNS;
-    return (char *)l.z + block * BLOCK_BYTES;
+    return (char *)l.z + block * of<T>::BLOCK_BYTES;
 }
 
 // The group's block goes to memory as pieces, from where its threads left it.
-template <int GROUPS>
-__device__ static void store_block(const mlp &j, const tile<GROUPS> &t, bf16 *to, char *from) {
+template <typename T, int GROUPS>
+__device__ static void store_block(const mlp &j, const tile<GROUPS> &t, void *to, char *from) {
     rows_written();
     t.group_sync();
     if (threadIdx.x % 128) return;
-    bulk_store(piece_at(j, to, t.e, t.first(), t.column0), shared_address(from), BLOCK_BYTES);
+    bulk_store(piece_at<T>(j, to, t.e, t.first(), t.column0), shared_address(from),
+               of<T>::BLOCK_BYTES);
     bulk_stores_wait();
 }
 
 // ---- forward ----
 
+// 16 bytes of a panel.
+template <typename T> struct some_weights;
+template <> struct some_weights<bf16> {
+    float w[8];
+    __device__ some_weights(uint4 raw) {
+        const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            *(float2 *)&w[2 * i] = unpack(words[i]);
+    }
+};
+template <> struct some_weights<float> {
+    float w[4];
+    __device__ some_weights(uint4 raw) { *(uint4 *)w = raw; }
+};
+
 // u and v of a layer's columns (the head's: all of them), from its panels.
-template <int OUT>
-__device__ static void fold(const mlp &j, const bf16 *panels, const float *bias, int outputs,
+template <typename T, int OUT>
+__device__ static void fold(const mlp &j, const void *panels, const float *bias, int outputs,
                             const mlp_layer &below, float *u, float *v, int e) {
-    enum { SHARE = 256 / OUT }; // threads a column
+    enum { SHARE = 256 / OUT, SPAN = of<T>::SPAN, EACH = SPAN / 8 }; // SHARE: threads a column
     int n = threadIdx.x / SHARE;
     const float *scale = below.scale + e * j.width, *shift = below.shift + e * j.width;
     float2 sum = {0, 0};
@@ -140,17 +191,15 @@ __device__ static void fold(const mlp &j, const bf16 *panels, const float *bias,
     for (int k = 0; k < j.width / SPAN; k++)
 #pragma unroll
         for (int c = threadIdx.x % SHARE; c < 8; c += SHARE) {
-            uint4 raw =
-                *(const uint4 *)(panels + (int64_t)k * (OUT == THIN ? THIN : PANEL_OUT) * SPAN +
-                                 n * SPAN + (c ^ (n & 7)) * 8);
-            const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+            some_weights<T> some(
+                ((const uint4 *)panels)[(int64_t)k * (OUT == THIN ? THIN : PANEL_OUT) * 8 + n * 8 +
+                                        (c ^ (n & 7))]);
+            const float *a = scale + k * SPAN + c * EACH, *b = shift + k * SPAN + c * EACH;
 #pragma unroll
-            for (int i = 0; i < 4; i++) {
-                float2 w = unpack(words[i]);
-                float2 a = *(const float2 *)(scale + k * SPAN + c * 8 + 2 * i),
-                       b = *(const float2 *)(shift + k * SPAN + c * 8 + 2 * i);
-                sum.x += w.x * a.x + w.y * a.y;
-                sum.y += w.x * b.x + w.y * b.y;
+            for (int i = 0; i < EACH; i += 2) {
+                float2 a2 = *(const float2 *)(a + i), b2 = *(const float2 *)(b + i);
+                sum.x += some.w[i] * a2.x + some.w[i + 1] * a2.y;
+                sum.y += some.w[i] * b2.x + some.w[i + 1] * b2.y;
             }
         }
 #pragma unroll
@@ -164,20 +213,20 @@ __device__ static void fold(const mlp &j, const bf16 *panels, const float *bias,
 }
 
 // Blocks beside those of the first layer: FOLD columns of a layer each, then the head.
-__device__ static void fold_some(const mlp &j, int number) {
+template <typename T> __device__ static void fold_some(const mlp &j, int number) {
     int e = blockIdx.y, across = j.width / FOLD, layer = 1 + number / across;
     int column0 = number % across * FOLD;
     if (threadIdx.x >= 256) return;
     const mlp_layer &below = j.layer[layer - 1];
     if (layer == j.layers) {
         float *to = j.head_fold + e * 2 * THIN;
-        fold<THIN>(j, j.head_panel + (int64_t)e * j.width * THIN, j.head_b + e * j.out, j.out,
-                   below, to, to + THIN, e);
+        fold<T, THIN>(j, (const T *)j.head_panel + (int64_t)e * j.width * THIN,
+                      j.head_b + e * j.out, j.out, below, to, to + THIN, e);
     } else {
         const mlp_layer &l = j.layer[layer];
         float *to = l.fold + (int64_t)e * 2 * j.width + column0;
-        const bf16 *panels = (const bf16 *)half_panel(j, l.w, e, j.width / SPAN, column0, 0);
-        fold<FOLD>(j, panels, l.b + e * j.width + column0, FOLD, below, to, to + j.width, e);
+        const char *panels = half_panel(j, l.w, e, j.width / of<T>::SPAN, column0, 0);
+        fold<T, FOLD>(j, panels, l.b + e * j.width + column0, FOLD, below, to, to + j.width, e);
     }
 }
 
@@ -206,7 +255,7 @@ template <int GROUPS> struct forward_numbers {
     }
 };
 
-template <int GROUPS>
+template <typename T, int GROUPS>
 __device__ static void activate(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
                                 const float acc[64], char *out) {
     float2 r[2];
@@ -215,8 +264,8 @@ __device__ static void activate(const mlp &j, const mlp_layer &l, const tile<GRO
     for (int h = 0; h < 2; h++)
         r[h] = t.s->below[t.group * MLP_ROWS + t.row + 8 * h];
     bool keep = l.z && t.first() < j.hi && t.first() + MLP_ROWS > j.lo;
-    uint4 *z = keep ? (uint4 *)kept(j, l, t, t.first()) + threadIdx.x % 128 : NULL;
-    uint32_t word[4];
+    uint4 *z = keep ? (uint4 *)kept<T>(j, l, t, t.first()) + threadIdx.x % 128 : NULL;
+    kept_numbers<T> mine;
 #pragma unroll
     for (int i = 0; i < COLUMNS / 8; i++) {
         int c = i * 8 + t.pair;
@@ -224,17 +273,16 @@ __device__ static void activate(const mlp &j, const mlp_layer &l, const tile<GRO
                scale = *(float2 *)&t.s->scale[c];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            uint32_t w = pack(acc[4 * i + 2 * h] * r[h].x + (r[h].y * u.x + v.x),
-                              acc[4 * i + 2 * h + 1] * r[h].x + (r[h].y * u.y + v.y));
-            float2 x = unpack(w); // as backward will read it
-            x.x *= gate(x.x);
-            x.y *= gate(x.y);
+            float2 x = as_kept<T>(acc[4 * i + 2 * h] * r[h].x + (r[h].y * u.x + v.x),
+                                  acc[4 * i + 2 * h + 1] * r[h].x + (r[h].y * u.y + v.y));
+            mine.set(i, h, x);
+            x.x *= gate_of<T>(x.x, x.x * x.x);
+            x.y *= gate_of<T>(x.y, x.y * x.y);
             sum[h] += x.x + x.y;
             square[h] += x.x * x.x + x.y * x.y;
-            *(uint32_t *)(out + place(t.row + 8 * h, c)) = pack(x.x * scale.x, x.y * scale.y);
-            word[i % 2 * 2 + h] = w;
+            put_pair<T>(out + place<T>(t.row + 8 * h, c), x.x * scale.x, x.y * scale.y);
         }
-        if (i % 2 && z) z[i / 2 * 128] = make_uint4(word[0], word[1], word[2], word[3]);
+        if (z) mine.store(z, i);
     }
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -244,12 +292,12 @@ __device__ static void activate(const mlp &j, const mlp_layer &l, const tile<GRO
     }
 }
 
-template <int GROUPS> __device__ static void run_forward(const mlp &j, int layer) {
+template <typename T, int GROUPS> __device__ static void run_forward(const mlp &j, int layer) {
     extern __shared__ __align__(1024) char shared[];
     enum { RING = shape<GROUPS>::STAGES * shape<GROUPS>::STAGE };
     tile<GROUPS> t(j, shared + RING, 0);
     if (t.row0 >= j.x.rows) {
-        if (!layer) fold_some(j, blockIdx.x - div_up(j.x.rows, shape<GROUPS>::ROWS) * t.across);
+        if (!layer) fold_some<T>(j, blockIdx.x - div_up(j.x.rows, shape<GROUPS>::ROWS) * t.across);
         return;
     }
     if (j.used && t.row0 >= *j.used) {
@@ -258,8 +306,8 @@ template <int GROUPS> __device__ static void run_forward(const mlp &j, int layer
     }
     tiles<GROUPS> r(shared, t.s->barriers, GROUPS * 4);
     const mlp_layer &l = j.layer[layer];
-    int steps = l.in_pad / SPAN;
-    factors<GROUPS> f = {layer ? j.layer[layer - 1].h : NULL, l.w, steps};
+    int steps = l.in_pad / of<T>::SPAN;
+    factors<T, GROUPS> f = {layer ? j.layer[layer - 1].h : NULL, l.w, steps};
     auto panel = [&](int i) { f.ask_panel(j, t, r, i); };
     auto rows = [&](int i) { f.ask_rows(j, t, r, i); };
     r.start(steps, panel);
@@ -269,19 +317,19 @@ template <int GROUPS> __device__ static void run_forward(const mlp &j, int layer
     forward_numbers<GROUPS> numbers;
     numbers.ask(j, t, layer);
     float acc[64];
-    r.run(steps, steps, both, [&](int i) { multiply(t, r, acc, i); });
+    r.run(steps, steps, both, [&](int i) { multiply<T>(t, r, acc, i); });
     downstream_start();
     numbers.finish(j, t, layer);
     __syncthreads(); // nobody reads the ring any more
-    char *out = shared + t.group * BLOCK_BYTES;
-    activate(j, l, t, acc, out);
-    store_block(j, t, l.h, out);
+    char *out = shared + t.group * of<T>::BLOCK_BYTES;
+    activate<T>(j, l, t, acc, out);
+    store_block<T>(j, t, l.h, out);
 }
 
 // ---- thin products, at either end: 64 rows times at most 32 columns ----
 
 // The head (of the last layer's rows) or the gradient of some inputs (of the first layer's gradient).
-template <bool HEAD> __device__ static void run_thin(const mlp &j) {
+template <typename T, bool HEAD> __device__ static void run_thin(const mlp &j) {
     extern __shared__ __align__(1024) char shared[];
     int e = blockIdx.y, row0 = (HEAD ? 0 : j.lo) + blockIdx.x * MLP_ROWS;
     if (HEAD && j.used && row0 >= *j.used) {
@@ -289,17 +337,17 @@ template <bool HEAD> __device__ static void run_thin(const mlp &j) {
         return;
     }
     ring<THIN_STAGES, THIN_STAGE> r(shared, shared + THIN_STAGES * THIN_STAGE, 4);
-    int steps = j.width / SPAN, lane = threadIdx.x & 31;
+    int steps = j.width / of<T>::SPAN, lane = threadIdx.x & 31;
     const mlp_layer &l = j.layer[HEAD ? j.layers - 1 : 0];
-    const bf16 *panel = (HEAD ? j.head_panel : j.dx_panel) + (int64_t)e * j.width * THIN;
+    const char *panel =
+        (const char *)(HEAD ? j.head_panel : j.dx_panel) + (int64_t)e * steps * THIN * LINE;
     auto ask_panel = [&](int i) {
         r.claim(i, THIN_STAGE);
-        bulk_copy(r.address(i) + PIECE_BYTES, panel + i * THIN * SPAN, THIN * SPAN * 2,
-                  r.barrier(i));
+        bulk_copy(r.address(i) + PIECE_BYTES, panel + i * THIN * LINE, THIN * LINE, r.barrier(i));
     };
     auto ask_rows = [&](int i) {
-        bulk_copy(r.address(i), piece_at(j, HEAD ? l.h : l.d, e, row0, i * SPAN), PIECE_BYTES,
-                  r.barrier(i));
+        bulk_copy(r.address(i), piece_at<T>(j, HEAD ? l.h : l.d, e, row0, i * of<T>::SPAN),
+                  PIECE_BYTES, r.barrier(i));
     };
     r.start(steps, ask_panel);
     upstream_wait();
@@ -312,9 +360,9 @@ template <bool HEAD> __device__ static void run_thin(const mlp &j) {
     float acc[16];
     r.run(steps, steps, ask, [&](int i) {
 #pragma unroll
-        for (int k = 0; k < SPAN / 16; k++)
-            multiply_32(acc, factor(r.address(i) + k * 32, 1024, 16),
-                        factor(r.address(i) + PIECE_BYTES + k * 32, 1024, 16), i || k);
+        for (int k = 0; k < LINE; k += 32)
+            multiply_32<T>(acc, factor(r.address(i) + k, 1024, 16),
+                           factor(r.address(i) + PIECE_BYTES + k, 1024, 16), i || k);
     });
     if (HEAD) {
         stats[threadIdx.x / 2] = sums.finish_stats(j);
@@ -340,8 +388,8 @@ template <bool HEAD> __device__ static void run_thin(const mlp &j) {
 
 // ---- backward ----
 
-// Add up v over the eight rows that a warp's lanes hold of a column. With 4 numbers (or 2) a lane ends with the sum of
-// number lane / 8 (or lane / 16) alone.
+// Add up v over the eight rows that a warp's lanes hold of a column. With 8 numbers (4, 2) a lane ends with the sum of
+// number lane / 4 (lane / 8, lane / 16) alone.
 template <int COUNT> __device__ static inline float spread_sum(float v[COUNT], int lane) {
     int bit = 16;
 #pragma unroll
@@ -359,42 +407,71 @@ template <int COUNT> __device__ static inline float spread_sum(float v[COUNT], i
     return v[0];
 }
 
-// Sums over a group's rows: by warps, of what stays in registers; by a product, of the gradient itself.
-struct group_sums {
-    float warp[4][3][COLUMNS]; // D_SCALE, D_SHIFT, the head's
-    float product[4][COLUMNS]; // D_B in two shares, D_MEAN in two
+// Sums over a group's rows. In bf16 those of the gradient itself are a product, the others are added up by warps; in TF32
+// all are, since its products take no transposed factor.
+template <typename T> struct group_sums;
+template <> struct group_sums<bf16> {
+    enum { BY_WARPS = 2 };                // D_SCALE, D_SHIFT
+    float warp[4][BY_WARPS + 1][COLUMNS]; // and the head's
+    float product[4][COLUMNS];            // D_B in two shares, D_MEAN in two
+};
+template <> struct group_sums<float> {
+    enum { BY_WARPS = 4 }; // D_SCALE, D_SHIFT, D_B, D_MEAN
+    float warp[4][BY_WARPS + 1][COLUMNS];
 };
 
-// Where things lie in the ring when the product is done: what GELU got, in the stages after its own; then the
-// gradient's block; then the factors of its sums, and the sums.
-template <int GROUPS> struct places {
+// Where things lie in the ring when the product is done. In bf16: what GELU got, in the stages after its own; then the
+// gradient's block; then the factors of its sums, and the sums. A block of TF32 takes twice the room: a group has a stage
+// for what GELU got, in whose place the gradient comes.
+template <typename T, int GROUPS> struct places;
+template <int GROUPS> struct places<bf16, GROUPS> {
+    enum { STAGES = GROUPS / 2, BLOCK_BYTES = of<bf16>::BLOCK_BYTES }; // STAGES: that are asked for
     char *z, *out, *factors;
-    group_sums *sums;
+    group_sums<bf16> *sums;
     template <typename R> __device__ places(const R &r, int steps, int group) {
-        enum { PAIR = 2 * BLOCK_BYTES };
         if (GROUPS == 2) {
             z = r.memory(steps) + group * BLOCK_BYTES;
             out = r.memory(steps + 1) + group * BLOCK_BYTES;
             factors = r.memory(steps + 2) + group * PIECE_BYTES;
-            sums = (group_sums *)(r.memory(steps + 2) + 2 * PIECE_BYTES) + group;
+            sums = (group_sums<bf16> *)(r.memory(steps + 2) + 2 * PIECE_BYTES) + group;
         } else {
             z = r.memory(steps + group / 2) + group % 2 * BLOCK_BYTES;
             out = r.memory(steps + 2 + group / 2) + group % 2 * BLOCK_BYTES;
-            factors = r.memory(steps + group) + PAIR;
-            sums = (group_sums *)(factors + PIECE_BYTES);
+            factors = r.memory(steps + group) + 2 * BLOCK_BYTES;
+            sums = (group_sums<bf16> *)(factors + PIECE_BYTES);
         }
     }
+    __device__ float *head() const { return (float *)out; } // before there is a gradient
+    __device__ static int stage(int group) { return GROUPS == 2 ? 0 : group / 2; }
 };
-static_assert(sizeof(group_sums) == PIECE_BYTES, "both have their place in a stage");
+static_assert(sizeof(group_sums<bf16>) == PIECE_BYTES, "both have their place in a stage");
 
-// Ask for what GELU got: two groups' a stage.
-template <int GROUPS, typename R>
+template <int GROUPS> struct places<float, GROUPS> {
+    enum { STAGES = GROUPS, BLOCK_BYTES = of<float>::BLOCK_BYTES };
+    char *z, *out;
+    group_sums<float> *sums;
+    template <typename R> __device__ places(const R &r, int steps, int group) {
+        z = out = r.memory(steps + group);
+        sums = GROUPS == 2 ? (group_sums<float> *)r.memory(steps + 2) + group
+                           : (group_sums<float> *)(z + BLOCK_BYTES);
+    }
+    __device__ float *head() const { return (float *)sums; }
+    __device__ static int stage(int group) { return group; }
+};
+static_assert(2 * sizeof(group_sums<float>) <= shape<2>::STAGE &&
+                  sizeof(group_sums<float>) <= shape<4>::STAGE - of<float>::BLOCK_BYTES &&
+                  HEAD_MAX * COLUMNS * sizeof(float) <= shape<4>::STAGE - of<float>::BLOCK_BYTES,
+              "sums, and a head's weights before them, have their place");
+
+// Ask for what GELU got, number `part` of the stages that it takes.
+template <typename T, int GROUPS, typename R>
 __device__ static void ask_kept(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t, const R &r,
-                                int pair, int i) {
-    r.claim(i, 2 * BLOCK_BYTES);
-    for (int k = 0; k < 2; k++)
-        bulk_copy(r.address(i) + k * BLOCK_BYTES, kept(j, l, t, t.row0 + (2 * pair + k) * MLP_ROWS),
-                  BLOCK_BYTES, r.barrier(i));
+                                int part, int i) {
+    enum { BYTES = of<T>::BLOCK_BYTES, EACH = GROUPS / places<T, GROUPS>::STAGES };
+    r.claim(i, EACH * BYTES);
+    for (int k = 0; k < EACH; k++)
+        bulk_copy(r.address(i) + k * BYTES, kept<T>(j, l, t, t.row0 + (EACH * part + k) * MLP_ROWS),
+                  BYTES, r.barrier(i));
 }
 
 __device__ static inline float dy_of(const mlp &j, int e, int row, int o) {
@@ -485,57 +562,91 @@ __device__ static void head_gradient(const mlp &j, const tile<GROUPS> &t, const 
     }
 }
 
+// What GELU got, four numbers for each of COUNT times 8 columns.
+template <typename T> struct kept_columns;
+template <> struct kept_columns<bf16> {
+    enum { COUNT = 2 };
+    uint4 raw;
+    template <typename G> __device__ kept_columns(const uint4 *z, int i, const G &) {
+        raw = z[i / 2 * 128];
+    }
+    __device__ float2 get(int i, int h) const {
+        return unpack(i % 2 ? (h ? raw.w : raw.z) : (h ? raw.y : raw.x));
+    }
+};
+template <> struct kept_columns<float> {
+    enum { COUNT = 4 }; // a piece's, which is overwritten
+    float4 v[COUNT];
+    template <typename G> __device__ kept_columns(const uint4 *z, int i, const G &group) {
+#pragma unroll
+        for (int k = 0; k < COUNT; k++)
+            v[k] = *(const float4 *)(z + (i + k) * 128);
+        group.group_sync();
+    }
+    __device__ float2 get(int i, int h) const {
+        return h ? make_float2(v[i % COUNT].z, v[i % COUNT].w)
+                 : make_float2(v[i % COUNT].x, v[i % COUNT].y);
+    }
+};
+
 // Through LayerNorm and GELU. acc is the gradient of LayerNorm's result, divided by the rows' spread. Rows past the end
 // have acc 0, and numbers that make all of theirs 0.
-template <int GROUPS, bool HEAD>
+template <typename T, bool HEAD, int GROUPS>
 __device__ static void through_layer(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
-                                     const float acc[64], const places<GROUPS> &p) {
+                                     const float acc[64], const places<T, GROUPS> &p) {
+    enum { SUMS = group_sums<T>::BY_WARPS, COUNT = kept_columns<T>::COUNT };
     float4 r[2];
-    float inv[2], spread[2], dy[2], q1[2] = {0, 0}, q2[2] = {0, 0};
+    float2 below[2];
+    float spread[2], dy[2], q1[2] = {0, 0}, q2[2] = {0, 0};
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         int row = t.group * MLP_ROWS + t.row + 8 * h;
         r[h] = t.s->row[row];
-        inv[h] = t.s->below[row].y;
+        below[h] = t.s->below[row];
         spread[h] = 1 / r[h].y;
         dy[h] = HEAD ? dy_of(j, t.e, t.row0 + row, 0) : 0;
     }
-    // A lane ends with the sum of number lane / 8 of four, see spread_sum.
-    float *sums = &p.sums->warp[threadIdx.x / 32 % 4][t.lane / 16][t.pair + t.lane / 8 % 2],
-          *head_sums = &p.sums->warp[threadIdx.x / 32 % 4][2][t.pair + t.lane / 16];
-    const uint4 *z = (const uint4 *)p.z + threadIdx.x % 128;
-    uint4 four;
+    // A lane ends with the sum of one number of all, see spread_sum.
+    int number = t.lane / (16 / SUMS);
+    float *sums = &p.sums->warp[threadIdx.x / 32 % 4][number / 2][t.pair + number % 2],
+          *head_sums = &p.sums->warp[threadIdx.x / 32 % 4][SUMS][t.pair + t.lane / 16];
 #pragma unroll
-    for (int i = 0; i < COLUMNS / 8; i++) {
-        if (i % 2 == 0) four = z[i / 2 * 128];
-        int c = i * 8 + t.pair;
-        float2 u = *(float2 *)&t.s->u[c], v = *(float2 *)&t.s->v[c],
-               scale = *(float2 *)&t.s->scale[c], shift = *(float2 *)&t.s->shift[c];
-        float s[4] = {}, head[2] = {};
+    for (int i0 = 0; i0 < COLUMNS / 8; i0 += COUNT) {
+        kept_columns<T> z((const uint4 *)p.z + threadIdx.x % 128, i0, t);
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            float2 x = unpack(i % 2 ? (h ? four.w : four.z) : (h ? four.y : four.x));
-            float d[2];
+        for (int i = i0; i < i0 + COUNT; i++) {
+            int c = i * 8 + t.pair;
+            float2 u = *(float2 *)&t.s->u[c], v = *(float2 *)&t.s->v[c],
+                   scale = *(float2 *)&t.s->scale[c], shift = *(float2 *)&t.s->shift[c];
+            float s[2 * SUMS] = {}, head[2] = {};
 #pragma unroll
-            for (int k = 0; k < 2; k++) {
-                float g = acc[4 * i + 2 * h + k], a = k ? x.y : x.x, a2 = a * a,
-                      open = gate_of(a, a2), y = a * open, off = y - r[h].x;
-                float slope = open + (y - y * open) * (1.5957691216057308f + 0.2140644488f * a2);
-                float full = (g * (k ? scale.y : scale.x) - r[h].z - off * r[h].w) * slope;
-                d[k] = full * inv[h];
-                s[D_SCALE * 2 + k] += g * off;
-                s[D_SHIFT * 2 + k] += g * spread[h];
-                if (HEAD)
-                    head[k] +=
-                        dy[h] * (off * r[h].y * (k ? scale.y : scale.x) + (k ? shift.y : shift.x));
-                q1[h] += full * (k ? u.y : u.x);
-                q2[h] += full * (a - (k ? v.y : v.x));
+            for (int h = 0; h < 2; h++) {
+                float2 x = z.get(i, h);
+                float d[2];
+#pragma unroll
+                for (int k = 0; k < 2; k++) {
+                    float g = acc[4 * i + 2 * h + k], a = k ? x.y : x.x, a2 = a * a,
+                          open = gate_of<T>(a, a2), y = a * open, off = y - r[h].x;
+                    float slope =
+                        open + (y - y * open) * (1.5957691216057308f + 0.2140644488f * a2);
+                    float full = (g * (k ? scale.y : scale.x) - r[h].z - off * r[h].w) * slope;
+                    d[k] = full * below[h].y;
+                    s[D_SCALE * 2 + k] += g * off;
+                    s[D_SHIFT * 2 + k] += g * spread[h];
+                    if (SUMS > D_B) s[D_B % SUMS * 2 + k] += full;
+                    if (SUMS > D_B) s[D_MEAN % SUMS * 2 + k] += d[k] * below[h].x;
+                    if (HEAD)
+                        head[k] += dy[h] * (off * r[h].y * (k ? scale.y : scale.x) +
+                                            (k ? shift.y : shift.x));
+                    q1[h] += full * (k ? u.y : u.x);
+                    q2[h] += full * (a - (k ? v.y : v.x));
+                }
+                put_pair<T>(p.out + place<T>(t.row + 8 * h, c), d[0], d[1]);
             }
-            *(uint32_t *)(p.out + place(t.row + 8 * h, c)) = pack(d[0], d[1]);
+            if (!l.parts) continue;
+            sums[i * 8] = spread_sum<2 * SUMS>(s, t.lane);
+            if (HEAD) head_sums[i * 8] = spread_sum<2>(head, t.lane);
         }
-        if (!l.parts) continue;
-        sums[i * 8] = spread_sum<4>(s, t.lane);
-        if (HEAD) head_sums[i * 8] = spread_sum<2>(head, t.lane);
     }
     if (!l.sums) return;
 #pragma unroll
@@ -555,18 +666,21 @@ __device__ static inline uint32_t in_two(float v) {
 // What the gradient's rows are multiplied by for D_B and D_MEAN: the spread and the mean of the row that the layer read,
 // as columns of a piece.
 template <int GROUPS>
-__device__ static void write_factors(const tile<GROUPS> &t, const places<GROUPS> &p) {
+__device__ static void write_factors(const tile<GROUPS> &t, const places<bf16, GROUPS> &p) {
     int row = threadIdx.x % 128 / 2, half = threadIdx.x % 2 * 4;
     float2 below = t.s->below[t.group * MLP_ROWS + row];
 #pragma unroll
     for (int c = half; c < half + 4; c++)
-        *(uint4 *)(p.factors + place(row, c * 8)) =
+        *(uint4 *)(p.factors + place<bf16>(row, c * 8)) =
             c ? make_uint4(0, 0, 0, 0) : make_uint4(in_two(1 / below.y), in_two(below.x), 0, 0);
 }
 
+template <int GROUPS>
+__device__ static void write_factors(const tile<GROUPS> &, const places<float, GROUPS> &) {}
+
 // The sums of the gradient that lies in shared memory.
 template <int GROUPS>
-__device__ static void sum_gradient(const tile<GROUPS> &t, const places<GROUPS> &p) {
+__device__ static void sum_gradient(const tile<GROUPS> &t, const places<bf16, GROUPS> &p) {
     float acc[64];
     __syncwarp();
     products_begin();
@@ -583,13 +697,11 @@ __device__ static void sum_gradient(const tile<GROUPS> &t, const places<GROUPS> 
             make_float2(acc[4 * i], acc[4 * i + 1]);
 }
 
+template <int GROUPS>
+__device__ static void sum_gradient(const tile<GROUPS> &, const places<float, GROUPS> &) {}
+
 // Sum `kind` of the group, of a column.
-__device__ static inline float group_sum(const group_sums *s, int kind, int c) {
-    if (kind == D_B || kind == D_MEAN) {
-        int first = kind == D_B ? 0 : 2;
-        return s->product[first][c] + s->product[first + 1][c];
-    }
-    int number = kind == D_HEAD ? 2 : kind;
+template <typename S> __device__ static inline float warps_sum(const S *s, int number, int c) {
     float sum = 0;
 #pragma unroll
     for (int w = 0; w < 4; w++)
@@ -597,8 +709,20 @@ __device__ static inline float group_sum(const group_sums *s, int kind, int c) {
     return sum;
 }
 
+__device__ static inline float group_sum(const group_sums<bf16> *s, int kind, int c) {
+    if (kind == D_B || kind == D_MEAN) {
+        int first = kind == D_B ? 0 : 2;
+        return s->product[first][c] + s->product[first + 1][c];
+    }
+    return warps_sum(s, kind == D_HEAD ? 2 : kind, c);
+}
+
+__device__ static inline float group_sum(const group_sums<float> *s, int kind, int c) {
+    return warps_sum(s, kind, c);
+}
+
 // All groups' sums, in order.
-template <int GROUPS, typename R>
+template <typename T, int GROUPS, typename R>
 __device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
                                   const R &r, int steps, bool head) {
     int part = (int)blockIdx.x / t.across;
@@ -608,7 +732,7 @@ __device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile<G
         float sum = 0;
 #pragma unroll
         for (int g = 0; g < GROUPS; g++)
-            sum += group_sum(places<GROUPS>(r, steps, g).sums, kind, c);
+            sum += group_sum(places<T, GROUPS>(r, steps, g).sums, kind, c);
         to[(int64_t)kind * j.width + c] = sum;
     }
     if (!head || t.column0 || threadIdx.x >= 32) return;
@@ -619,77 +743,78 @@ __device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile<G
     if (t.lane == 0) j.head_bias[t.e * j.parts + part] = sum;
 }
 
-template <int GROUPS> __device__ static void run_backward(const mlp &j, int layer) {
+template <typename T, int GROUPS> __device__ static void run_backward(const mlp &j, int layer) {
     extern __shared__ __align__(1024) char shared[];
     enum { RING = shape<GROUPS>::STAGES * shape<GROUPS>::STAGE };
     tile<GROUPS> t(j, shared + RING, j.lo);
     tiles<GROUPS> r(shared, t.s->barriers, GROUPS * 4);
     const mlp_layer &l = j.layer[layer];
     bool last = layer == j.layers - 1, head = last && j.head_bias;
-    int steps = last ? 0 : j.width / SPAN;
+    int steps = last ? 0 : j.width / of<T>::SPAN;
+    int all = steps + places<T, GROUPS>::STAGES;
     const mlp_layer &above = j.layer[last ? layer : layer + 1];
-    factors<GROUPS> f = {above.d, above.wt, steps};
+    factors<T, GROUPS> f = {above.d, above.wt, steps};
     auto old = [&](int i) { // what was there before the layer above
         if (i < steps)
             f.ask_panel(j, t, r, i);
         else
-            ask_kept(j, l, t, r, i - steps, i);
+            ask_kept<T>(j, l, t, r, i - steps, i);
     };
     auto rows = [&](int i) {
         if (i < steps) f.ask_rows(j, t, r, i);
     };
     auto ask = [&](int i) { old(i), rows(i); };
-    places<GROUPS> p(r, steps, t.group);
-    r.start(steps + GROUPS / 2, old);
+    places<T, GROUPS> p(r, steps, t.group);
+    r.start(all, old);
     upstream_wait();
     r.start(steps, rows);
     backward_numbers<GROUPS> numbers;
     numbers.ask(j, t, layer);
     float acc[64];
-    if (!last) r.run(steps, steps + GROUPS / 2, ask, [&](int i) { multiply(t, r, acc, i); });
+    if (!last) r.run(steps, all, ask, [&](int i) { multiply<T>(t, r, acc, i); });
     downstream_start();
     numbers.finish(j, t, layer);
-    float *w = (float *)places<GROUPS>(r, steps, 0).out;
+    float *w = places<T, GROUPS>(r, steps, 0).head();
     if (last) load_head(j, t, w);
     __syncthreads(); // nobody reads the factors any more
     if (last) {
         head_gradient(j, t, w, acc);
         __syncthreads();
     }
-    r.await(steps + (GROUPS == 2 ? 0 : t.group / 2));
+    r.await(steps + p.stage(t.group));
     if (head)
-        through_layer<GROUPS, true>(j, l, t, acc, p);
+        through_layer<T, true>(j, l, t, acc, p);
     else
-        through_layer<GROUPS, false>(j, l, t, acc, p);
+        through_layer<T, false>(j, l, t, acc, p);
     if (l.parts) write_factors(t, p);
-    store_block(j, t, l.d, p.out);
+    store_block<T>(j, t, l.d, p.out);
     if (!l.parts) return;
     sum_gradient(t, p);
     __syncthreads();
-    store_sums(j, l, t, r, steps, head);
+    store_sums<T>(j, l, t, r, steps, head);
 }
 #endif // HOPPER
 
-template <int GROUPS>
+template <typename T, int GROUPS>
 __global__ static void __launch_bounds__(shape<GROUPS>::THREADS, shape<GROUPS>::BLOCKS)
     forward(const __grid_constant__ mlp j, int layer) {
 #ifdef HOPPER
-    run_forward<GROUPS>(j, layer);
+    run_forward<T, GROUPS>(j, layer);
 #endif
 }
 
-template <int GROUPS>
+template <typename T, int GROUPS>
 __global__ static void __launch_bounds__(shape<GROUPS>::THREADS, shape<GROUPS>::BLOCKS)
     backward(const __grid_constant__ mlp j, int layer) {
 #ifdef HOPPER
-    run_backward<GROUPS>(j, layer);
+    run_backward<T, GROUPS>(j, layer);
 #endif
 }
 
-template <bool HEAD>
+template <typename T, bool HEAD>
 __global__ static void __launch_bounds__(THIN_THREADS) thin(const __grid_constant__ mlp j) {
 #ifdef HOPPER
-    run_thin<HEAD>(j);
+    run_thin<T, HEAD>(j);
 #endif
 }
 
@@ -715,14 +840,16 @@ dc_status dc_mlp_map(mlp *j) {
     CU(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &result));
 #endif
     cuuint64_t sizes[2] = {(cuuint64_t)j->x.ld, (cuuint64_t)j->x.rows},
-               stride = (cuuint64_t)j->x.ld * 2;
-    cuuint32_t box[2] = {SPAN, MLP_ROWS}, steps[2] = {1, 1};
+               stride = (cuuint64_t)j->x.ld * (j->tf32 ? 4 : 2);
+    cuuint32_t box[2] = {(cuuint32_t)line_of(j->tf32), X_ROWS}, steps[2] = {1, 1};
+    CUtensorMapDataType type =
+        j->tf32 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
     CUresult done =
         result != cudaDriverEntryPointSuccess
             ? CUDA_ERROR_NOT_FOUND
-            : ((encode_fn *)found)(&j->x_map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, j->x.p, sizes,
-                                   &stride, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                   CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+            : ((encode_fn *)found)(&j->x_map, type, 2, j->x.p, sizes, &stride, box, steps,
+                                   CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                   CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
                                    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     return dc_cuda_check(done == CUDA_SUCCESS ? cudaSuccess : cudaErrorNotSupported,
                          "cuTensorMapEncodeTiled(");
@@ -740,24 +867,30 @@ static form form_for(const mlp *j, int rows) {
     return form{2, div_up(rows, shape<2>::ROWS) * across};
 }
 
-template <int GROUPS>
+template <typename T, int GROUPS>
 static dc_status start_layer(dc_cuda *cuda, const mlp *j, bool back, int layer, int blocks) {
     bool early = back ? layer < j->layers - 1 : layer > 0;
-    return launch(cuda, back ? backward<GROUPS> : forward<GROUPS>, dim3(blocks, j->e),
+    return launch(cuda, back ? backward<T, GROUPS> : forward<T, GROUPS>, dim3(blocks, j->e),
                   shape<GROUPS>::THREADS, shared_bytes<GROUPS>(), 1, early, "network(", *j, layer);
 }
 
-static dc_status start_any(dc_cuda *cuda, const mlp *j, const form &f, bool back, int layer) {
+template <typename T>
+static dc_status start_any_of(dc_cuda *cuda, const mlp *j, const form &f, bool back, int layer) {
     int folds = back || layer ? 0 : (j->layers - 1) * (j->width / FOLD) + 1,
         blocks = f.blocks + folds;
-    return f.groups == 4 ? start_layer<4>(cuda, j, back, layer, blocks)
-                         : start_layer<2>(cuda, j, back, layer, blocks);
+    return f.groups == 4 ? start_layer<T, 4>(cuda, j, back, layer, blocks)
+                         : start_layer<T, 2>(cuda, j, back, layer, blocks);
+}
+
+static dc_status start_any(dc_cuda *cuda, const mlp *j, const form &f, bool back, int layer) {
+    return j->tf32 ? start_any_of<float>(cuda, j, f, back, layer)
+                   : start_any_of<bf16>(cuda, j, f, back, layer);
 }
 
 template <bool HEAD> static dc_status start_thin(dc_cuda *cuda, const mlp *j) {
     int blocks = div_up(HEAD ? j->x.rows : j->hi - j->lo, MLP_ROWS);
-    return launch(cuda, thin<HEAD>, dim3(blocks, j->e), THIN_THREADS,
-                  THIN_STAGES * (THIN_STAGE + 16), 1, true, "network(", *j);
+    return launch(cuda, j->tf32 ? thin<float, HEAD> : thin<bf16, HEAD>, dim3(blocks, j->e),
+                  THIN_THREADS, THIN_STAGES * (THIN_STAGE + 16), 1, true, "network(", *j);
 }
 
 dc_status dc_mlp_forward(dc_cuda *cuda, const mlp *j) {

@@ -5,23 +5,44 @@
 #include "backend/cuda/hopper.cuh"
 
 enum {
-    COLUMNS = 128,                        // of a tile
-    SPAN = PANEL_IN,                      // columns of a piece, and rows
-    PIECE_BYTES = MLP_ROWS * SPAN * 2,    // of rows
-    HALF_BYTES = COLUMNS * SPAN * 2,      // of a panel
-    BLOCK_BYTES = MLP_ROWS * COLUMNS * 2, // what a group of four warps makes
+    COLUMNS = 128,                 // of a tile
+    PIECE_BYTES = MLP_ROWS * LINE, // of rows
+    HALF_BYTES = COLUMNS * LINE,   // of a panel
 };
 
-// The piece of 64 rows and 64 columns that begins at (row, column).
-__device__ static inline char *piece_at(const mlp &j, bf16 *p, int e, int row, int column) {
+// What products read is T: bf16, or float that is rounded to TF32.
+template <typename T> struct of {
+    enum {
+        SPAN = LINE / sizeof(T),                      // columns of a piece
+        BLOCK_BYTES = MLP_ROWS * COLUMNS * sizeof(T), // what a group of four warps makes
+    };
+};
+
+// The piece of 64 rows that begins at (row, column).
+template <typename T>
+__device__ static inline char *piece_at(const mlp &j, void *p, int e, int row, int column) {
+    enum { SPAN = of<T>::SPAN };
     return (char *)p + (((int64_t)e * j.rows + row) / MLP_ROWS * (j.width / SPAN) + column / SPAN) *
                            PIECE_BYTES;
 }
 
 // Where a column of a row lies in pieces that follow each other.
-__device__ static inline int place(int row, int column) {
-    return column / SPAN * PIECE_BYTES + row * 128 + ((column % SPAN * 2) ^ ((row & 7) << 4));
+template <typename T> __device__ static inline int place(int row, int column) {
+    enum { SPAN = of<T>::SPAN };
+    return column / SPAN * PIECE_BYTES + row * LINE +
+           ((column % SPAN * (int)sizeof(T)) ^ ((row & 7) << 4));
 }
+
+#ifdef HOPPER
+// ROWS rows and a line of columns of x.
+template <int ROWS>
+__device__ static inline void ask_x(const mlp &j, uint32_t to, int column, int row,
+                                    uint32_t barrier) {
+#pragma unroll
+    for (int i = 0; i < ROWS; i += X_ROWS)
+        box_copy(to + i * LINE, &j.x_map, column, row + i, barrier);
+}
+#endif
 
 // Two sums over a row, that blocks left for 128 columns each: two threads load what a row has (ask), and add it up later
 // (finish), so that other things can go on meanwhile.

@@ -7,6 +7,9 @@
 
 enum { MANY_BLOCKS = 264 }; // that fit the device at once
 enum { DW_STAGES = 3, DW_STAGE = 4 * PIECE_BYTES, DW_THREADS = 256 };
+template <typename T> struct chunk { // of rows, that a stage holds; pieces of 128 columns
+    enum { ROWS = MLP_ROWS * 2 / sizeof(T), PIECES = COLUMNS / of<T>::SPAN, BYTES = ROWS * LINE };
+};
 struct dw_scratch { // beside the ring
     float mean[COLUMNS], all[COLUMNS], scale[COLUMNS], shift[COLUMNS];
     uint64_t barriers[2 * DW_STAGES];
@@ -16,36 +19,47 @@ struct dw_scratch { // beside the ring
 typedef ring<DW_STAGES, DW_STAGE> dw_ring;
 
 struct dw_tile {
-    int layer, e, in0, out0, chunks, first; // chunks of 64 rows, of this block
+    int layer, e, in0, out0, chunks, first; // chunks of this block
 };
 
-template <int TEAM> __device__ static dw_tile find_tile(const mlp &j) {
+template <typename T, int TEAM> __device__ static dw_tile find_tile(const mlp &j) {
     int at = blockIdx.x, i = 0, across = j.width / COLUMNS;
     for (;; i++) {
         int tiles = div_up(j.layer[i].in, COLUMNS) * across;
         if (at < tiles) break;
         at -= tiles;
     }
-    int all = div_up(j.hi - j.lo, MLP_ROWS), each = div_up(all, TEAM), first = blockIdx.z * each;
+    int all = div_up(j.hi - j.lo, chunk<T>::ROWS), each = div_up(all, TEAM),
+        first = blockIdx.z * each;
     return dw_tile{
         i,    (int)blockIdx.y, at / across * COLUMNS, at % across * COLUMNS, min(each, all - first),
         first};
 }
 
-// A chunk: two pieces of X, two of d. A first layer may have fewer columns than a tile.
+// A chunk: 128 columns of X, and of d. A first layer may have fewer columns than a tile.
+template <typename T>
 __device__ static void ask_chunk(const mlp &j, const dw_tile &t, const dw_ring &r, int c) {
+    enum { ROWS = chunk<T>::ROWS, PIECES = chunk<T>::PIECES, BYTES = chunk<T>::BYTES };
     const mlp_layer &l = j.layer[t.layer];
-    bool second = t.in0 + SPAN < l.in_pad;
-    int row = j.lo + (t.first + c) * MLP_ROWS;
+    int row = j.lo + (t.first + c) * ROWS, inside = row % MLP_ROWS * LINE,
+        there = min(PIECES, (l.in_pad - t.in0) / of<T>::SPAN);
     uint32_t at = r.address(c), barrier = r.barrier(c);
-    r.claim(c, (second ? 4 : 3) * PIECE_BYTES);
+    r.claim(c, (PIECES + there) * BYTES);
+    auto ask = [&](uint32_t to, void *from, int column) {
+        if (ROWS == MLP_ROWS) // pieces follow each other
+            bulk_copy(to, piece_at<T>(j, from, t.e, row, column), PIECES * BYTES, barrier);
+        else
+            for (int k = 0; k < PIECES; k++)
+                bulk_copy(to + k * BYTES,
+                          piece_at<T>(j, from, t.e, row, column + k * of<T>::SPAN) + inside, BYTES,
+                          barrier);
+    };
     if (t.layer)
-        bulk_copy(at, piece_at(j, j.layer[t.layer - 1].h, t.e, row, t.in0), 2 * PIECE_BYTES,
-                  barrier);
+        ask(at, j.layer[t.layer - 1].h, t.in0);
     else
-        for (int k = 0; k < (second ? 2 : 1); k++)
-            box_copy(at + k * PIECE_BYTES, &j.x_map, t.in0 + k * SPAN, row, barrier);
-    bulk_copy(at + 2 * PIECE_BYTES, piece_at(j, l.d, t.e, row, t.out0), 2 * PIECE_BYTES, barrier);
+        for (int k = 0; k < there; k++)
+            ask_x<ROWS>(j, at + k * BYTES, t.in0 + k * of<T>::SPAN, row, barrier);
+    ask(at + PIECES * BYTES, l.d, t.out0);
 }
 
 // What turns h' into X: sums over all rows, of the tile's columns, and LayerNorm's numbers of its inputs.
@@ -93,9 +107,75 @@ template <int TEAM> __device__ static void gather_shares(float acc[64], char *sh
         }
 }
 
-template <int TEAM> __device__ static void run_weights(const mlp &j) {
+// A thread's 64 numbers of a tile: += X^T d for a chunk's rows; and which ones they are.
+template <typename T> struct tile_product;
+template <> struct tile_product<bf16> { // groups of four warps have 64 inputs
+    int group, warp, lane;
+    __device__ tile_product()
+        : group(threadIdx.x / 128), warp(threadIdx.x / 32 % 4), lane(threadIdx.x & 31) {}
+    __device__ void run(float acc[64], const dw_ring &r, int c) const {
+        uint32_t x = r.address(c) + group * PIECE_BYTES, d = r.address(c) + 2 * PIECE_BYTES;
+#pragma unroll
+        for (int k = 0; k < MLP_ROWS / 16; k++)
+            multiply_turned(acc, factor(x + k * 2048, 1024, PIECE_BYTES),
+                            factor(d + k * 2048, 1024, PIECE_BYTES), c || k);
+    }
+    __device__ int row(int i) const {
+        return group * 64 + warp * 16 + i / 2 % 2 * 8 + lane / 4;
+    }
+    __device__ int column(int i) const {
+        return i / 4 * 8 + lane % 4 * 2;
+    }
+};
+
+// TF32: a warp has 32 inputs and 64 outputs, and takes both factors into registers as they are needed, since the products
+// of groups take none that is transposed. Of eight rows a lane takes 2t and 2t + 1 (t = lane % 4), in which order does not
+// matter to a sum, and so no two lanes ask the same bank.
+template <> struct tile_product<float> {
+    enum { BYTES = chunk<float>::BYTES };
+    int in, out, lane; // in: piece of X; out: first of two of d
+    int at[4][2];      // in a piece: column 8 i + lane / 4 of these two rows
+    __device__ tile_product()
+        : in(threadIdx.x / 32 % 4), out(threadIdx.x / 128 * 2), lane(threadIdx.x & 31) {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int k = 0; k < 2; k++)
+                at[i][k] = place<float>(lane % 4 * 2 + k, 8 * i + lane / 4);
+    }
+    __device__ void run(float acc[64], const dw_ring &r, int c) const {
+        const char *x = r.memory(c) + in * BYTES, *d = r.memory(c) + (4 + out) * BYTES;
+#pragma unroll
+        for (int k = 0; k < BYTES; k += 8 * LINE) {
+            float a[2][4];
+#pragma unroll
+            for (int m = 0; m < 2; m++)
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    a[m][i] = *(const float *)(x + k + at[2 * m + i % 2][i / 2]);
+#pragma unroll
+            for (int n = 0; n < 8; n++) {
+                float b[2];
+#pragma unroll
+                for (int i = 0; i < 2; i++)
+                    b[i] = *(const float *)(d + n / 4 * BYTES + k + at[n % 4][i]);
+#pragma unroll
+                for (int m = 0; m < 2; m++)
+                    multiply_warp(acc + (m * 8 + n) * 4, a[m], b);
+            }
+        }
+    }
+    __device__ int row(int i) const {
+        return in * 32 + i / 32 * 16 + i / 2 % 2 * 8 + lane / 4;
+    }
+    __device__ int column(int i) const {
+        return out * 32 + i / 4 % 8 * 8 + lane % 4 * 2;
+    }
+};
+
+template <typename T, int TEAM> __device__ static void run_weights(const mlp &j) {
     extern __shared__ __align__(1024) char shared[];
-    dw_tile t = find_tile<TEAM>(j);
+    dw_tile t = find_tile<T, TEAM>(j);
     dw_scratch *s = (dw_scratch *)(shared + DW_STAGES * DW_STAGE);
     dw_ring r(shared, s->barriers, DW_THREADS / 32);
     const mlp_layer &l = j.layer[t.layer];
@@ -103,18 +183,13 @@ template <int TEAM> __device__ static void run_weights(const mlp &j) {
 #pragma unroll
     for (int i = 0; i < 64; i++)
         acc[i] = 0;
-    auto ask = [&](int c) { ask_chunk(j, t, r, c); };
-    int rank = blockIdx.z, lane = threadIdx.x & 31, group = threadIdx.x / 128;
+    auto ask = [&](int c) { ask_chunk<T>(j, t, r, c); };
+    tile_product<T> product;
+    int rank = blockIdx.z;
     upstream_wait();
     r.start(t.chunks, ask);
     load_corrections(j, t, s);
-    r.run(t.chunks, t.chunks, ask, [&](int c) {
-        uint32_t x = r.address(c) + group * PIECE_BYTES, d = r.address(c) + 2 * PIECE_BYTES;
-#pragma unroll
-        for (int k = 0; k < MLP_ROWS / 16; k++)
-            multiply_turned(acc, factor(x + k * 2048, 1024, PIECE_BYTES),
-                            factor(d + k * 2048, 1024, PIECE_BYTES), c || k);
-    });
+    r.run(t.chunks, t.chunks, ask, [&](int c) { product.run(acc, r, c); });
     downstream_start();
     if (TEAM > 1)
         gather_shares<TEAM>(acc, shared, rank);
@@ -123,8 +198,7 @@ template <int TEAM> __device__ static void run_weights(const mlp &j) {
     float *out = l.dw + ((int64_t)t.e * l.in + t.in0) * j.width + t.out0, squares = 0;
 #pragma unroll
     for (int i = 0; i < 64; i += 2) {
-        int row = group * 64 + threadIdx.x / 32 % 4 * 16 + i / 2 % 2 * 8 + lane / 4,
-            c = i / 4 * 8 + lane % 4 * 2;
+        int row = product.row(i), c = product.column(i);
         if (i / (64 / TEAM) != rank || t.in0 + row >= l.in) continue;
         float2 v = make_float2(acc[i], acc[i + 1]);
         if (t.layer) {
@@ -143,7 +217,7 @@ template <int TEAM> __device__ static void run_weights(const mlp &j) {
 // ---- the head's, where it has several outputs ----
 
 // A thread has an input, a block as many rows as dc_head_parts counts.
-__device__ static void run_head_weights(const mlp &j, float *parts) {
+template <typename T> __device__ static void run_head_weights(const mlp &j, float *parts) {
     __shared__ float2 stats[HEAD_ROWS];
     __shared__ float dy[HEAD_ROWS][HEAD_MAX];
     int k = blockIdx.x * blockDim.x + threadIdx.x, e = blockIdx.z, out = j.out;
@@ -163,11 +237,11 @@ __device__ static void run_head_weights(const mlp &j, float *parts) {
     __syncthreads();
     float *part = parts + ((int64_t)e * gridDim.y + blockIdx.y) * ((int64_t)j.width * out + out);
     float scale = l.scale[e * j.width + k], shift = l.shift[e * j.width + k];
-    const char *piece = piece_at(j, l.h, e, from / MLP_ROWS * MLP_ROWS, k / SPAN * SPAN);
+    const char *piece = piece_at<T>(j, l.h, e, from / MLP_ROWS * MLP_ROWS, k);
     float x[HEAD_ROWS]; // rows past the end have no gradient, and are finite
 #pragma unroll
     for (int r = 0; r < HEAD_ROWS; r++)
-        x[r] = __bfloat162float(*(const bf16 *)(piece + place(from % MLP_ROWS + r, k % SPAN)));
+        x[r] = (float)*(const T *)(piece + place<T>(from % MLP_ROWS + r, k % of<T>::SPAN));
 #pragma unroll
     for (int r = 0; r < HEAD_ROWS; r++)
         x[r] = (x[r] - stats[r].x * scale) * stats[r].y + shift;
@@ -186,24 +260,26 @@ __device__ static void run_head_weights(const mlp &j, float *parts) {
 }
 #endif // HOPPER
 
-template <int TEAM>
+template <typename T, int TEAM>
 __global__ static void __launch_bounds__(DW_THREADS, 2)
     weight_gradients(const __grid_constant__ mlp j) {
 #ifdef HOPPER
-    run_weights<TEAM>(j);
+    run_weights<T, TEAM>(j);
 #endif
 }
 
+template <typename T>
 __global__ static void __launch_bounds__(128)
     head_weights(const __grid_constant__ mlp j, float *parts) {
 #ifdef HOPPER
-    run_head_weights(j, parts);
+    run_head_weights<T>(j, parts);
 #endif
 }
 
 template <int TEAM> static dc_status start(dc_cuda *cuda, const mlp *j, int tiles) {
-    return launch(cuda, weight_gradients<TEAM>, dim3(tiles, j->e, TEAM), DW_THREADS,
-                  DW_STAGES * DW_STAGE + sizeof(dw_scratch), TEAM, false, "network(", *j);
+    return launch(cuda, j->tf32 ? weight_gradients<float, TEAM> : weight_gradients<bf16, TEAM>,
+                  dim3(tiles, j->e, TEAM), DW_THREADS, DW_STAGES * DW_STAGE + sizeof(dw_scratch),
+                  TEAM, false, "network(", *j);
 }
 
 static int weight_tiles(const mlp *j) {
@@ -234,6 +310,6 @@ dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j) {
 
 dc_status dc_mlp_head_weights(dc_cuda *cuda, const mlp *j, float *parts) {
     int count = dc_head_parts(j->hi - j->lo);
-    return launch(cuda, head_weights, dim3(j->width / 128, count, j->e), 128, 0, 1, false,
-                  "network(", *j, parts);
+    return launch(cuda, j->tf32 ? head_weights<float> : head_weights<bf16>,
+                  dim3(j->width / 128, count, j->e), 128, 0, 1, false, "network(", *j, parts);
 }

@@ -6,13 +6,14 @@
 static bool trace_net(const dc_program *p, dc_ref head, net *out) {
     auto alone = [](const dc_node *, int i) { return i == 0; };
     const dc_node *last = node(p, head);
+    auto typed = [p](dc_ref r) { return p->spec.precision == DC_TF32 || p->half[r]; };
     *out = net();
     out->head = head;
     dc_ref at = last->in[0];
     while (node(p, at)->op == DC_OP_gelu_layernorm) {
         dc_ref linear = node(p, at)->in[0];
         if (node(p, linear)->op != DC_OP_linear || p->norm_of[linear] != at ||
-            !consumers(p, at, alone) || !p->half[at] || !p->half[linear])
+            !consumers(p, at, alone) || !typed(at) || !typed(linear))
             return false;
         out->norm.insert(out->norm.begin(), at);
         out->linear.insert(out->linear.begin(), linear);
@@ -20,7 +21,7 @@ static bool trace_net(const dc_program *p, dc_ref head, net *out) {
     }
     const dc_node *x = node(p, at);
     out->x = at;
-    if (out->linear.empty() || out->linear.size() > MLP_LAYERS || !p->half[at] || !p->pad[at] ||
+    if (out->linear.empty() || out->linear.size() > MLP_LAYERS || !typed(at) || !p->pad[at] ||
         x->base != at || x->e != 1 || last->lo % MLP_ROWS)
         return false;
     for (dc_ref r : out->linear)
@@ -41,7 +42,7 @@ static bool shares_gradients(const dc_program *p, const net *n) {
 
 void dc_nets_find(dc_program *p) {
     p->net_of.assign((size_t)p->g->count, -1);
-    for (dc_ref r = 0; p->spec.precision == DC_BF16 && r < p->g->count; r++) {
+    for (dc_ref r = 0; p->spec.precision != DC_FP32 && r < p->g->count; r++) {
         net n;
         if (!is_head(p, r) || !trace_net(p, r, &n)) continue;
         n.back = trained(node(p, r));
@@ -62,17 +63,16 @@ static panels *panels_of(dc_program *p, const dc_node *w) {
     return &p->matrices.back();
 }
 
-static dc_status take_panels(dc_program *p, bf16 **mine, int e, int in, int out,
-                             const bf16 **seen) {
-    int wide = out <= THIN ? THIN : out;
-    size_t numbers = (size_t)e * (size_t)(div_up(in, PANEL_IN) * PANEL_IN) * (size_t)wide;
-    if (!*mine) DC_TRY(take(p, numbers * sizeof(bf16), (void **)mine));
+static dc_status take_panels(dc_program *p, void **mine, int e, int in, int out,
+                             const void **seen) {
+    int wide = out <= THIN ? THIN : out, lines = div_up(in, line_of(p->spec.precision == DC_TF32));
+    if (!*mine) DC_TRY(take(p, (size_t)e * (size_t)lines * LINE * (size_t)wide, mine));
     *seen = *mine;
     return DC_OK;
 }
 
 // Of the weights that a linear layer uses.
-static dc_status take_weights(dc_program *p, const dc_node *w, const bf16 **out) {
+static dc_status take_weights(dc_program *p, const dc_node *w, const void **out) {
     panels *m = panels_of(p, w);
     return take_panels(p, w->use == DC_EMA ? &m->ema : &m->live, w->e, w->rows, w->cols, out);
 }
@@ -86,9 +86,10 @@ static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
     const dc_node *w = node(p, linear->in[1]);
     mlp_layer *l = &j->layer[i];
     size_t width = (size_t)j->width, e = (size_t)j->e, rows = e * (size_t)j->rows,
-           bytes = rows * width * sizeof(bf16), pairs = rows * width / 128 * sizeof(float2);
+           bytes = rows * width * (j->tf32 ? sizeof(float) : sizeof(bf16)),
+           pairs = rows * width / 128 * sizeof(float2);
     l->in = w->rows;
-    l->in_pad = div_up(w->rows, PANEL_IN) * PANEL_IN;
+    l->in_pad = div_up(w->rows, line_of(j->tf32)) * line_of(j->tf32);
     l->b = vector_of(p, linear->in[2]);
     l->scale = vector_of(p, norm->in[1]);
     l->shift = vector_of(p, norm->in[2]);
@@ -99,12 +100,12 @@ static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
         l->h = j->layer[i - 2].h;
         return DC_OK;
     }
-    DC_TRY(take(p, bytes, (void **)&l->h));
+    DC_TRY(take(p, bytes, &l->h));
     if (!n->back) return DC_OK;
     if (i) DC_TRY(take_panels(p, &panels_of(p, w)->turned, w->e, w->cols, w->rows, &l->wt));
     if (i) DC_TRY(take(p, pairs, (void **)&l->sums));
-    DC_TRY(take(p, bytes, (void **)&l->z));
-    DC_TRY(take(p, bytes, (void **)&l->d));
+    DC_TRY(take(p, bytes, &l->z));
+    DC_TRY(take(p, bytes, &l->d));
     if (!n->weights) return DC_OK;
     DC_TRY(take(p, e * (size_t)j->parts * MLP_SUMS * width * sizeof(float), (void **)&l->parts));
     l->dw = (float *)grad_of(p, linear->in[1]).p;
@@ -114,7 +115,8 @@ static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
 static dc_status take_net(dc_program *p, net *n) {
     const dc_node *head = node(p, n->head), *x = node(p, n->x), *first = node(p, n->linear[0]);
     mlp *j = &n->job;
-    *j = mlp{head->e, (int)n->linear.size(), first->cols, x->cols, head->cols};
+    *j = mlp{head->e,    (int)n->linear.size(),       first->cols, x->cols,
+             head->cols, p->spec.precision == DC_TF32};
     j->x = value_of(p, n->x);
     int **used = &p->used[(size_t)n->x];
     if (x->op == DC_OP_INPUT && !*used) DC_TRY(upload(p, &x->rows, sizeof x->rows, (void **)used));

@@ -38,7 +38,7 @@ static void decide(dc_program *p) {
 
 static dc_status take_tensor(dc_program *p, tensor *t, int e, int rows, int cols, bool pad,
                              bool half) {
-    int unit = half ? PANEL_IN : 8, ld = pad ? (cols + unit - 1) / unit * unit : cols;
+    int unit = half ? line_of(false) : 8, ld = pad ? (cols + unit - 1) / unit * unit : cols;
     *t = tensor{NULL, e, rows, cols, ld, (int64_t)rows * ld, half};
     return take(p, (size_t)e * rows * ld * (half ? 2 : 4), &t->p);
 }
@@ -574,6 +574,7 @@ static dc_status upload_lists(dc_program *p) {
     if (!metrics.empty())
         DC_TRY(upload(p, metrics.data(), metrics.size() * sizeof(float *), (void **)&j->metrics));
     if (p->g->loss >= 0) j->loss = (const float *)value_of(p, p->g->loss).p;
+    j->tf32 = p->spec.precision == DC_TF32;
     for (const panels &m : p->matrices)
         j->widest = m.cols > j->widest ? m.cols : j->widest;
     j->shadow_count = (int)p->shadows.size();

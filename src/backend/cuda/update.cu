@@ -152,14 +152,11 @@ __device__ static void update_span(const update_job &j, const update_plan &p, co
 
 enum { AT_ONCE = 4 };
 
-struct strip { // (STRIP) rows of bf16
-    bf16 *p;
+template <typename T> struct strip { // (STRIP) rows
+    T *p;
     int ld;
+    __device__ T *cell(int row, int c) const { return p + row * ld + c; }
 };
-
-__device__ static inline bf16 *cell_of(const strip &s, int row, int c) {
-    return s.p + row * s.ld + c;
-}
 
 template <typename V> __device__ static V zero();
 template <> __device__ float zero<float>() {
@@ -188,6 +185,7 @@ __device__ static float4 pull_all(const rates &r, float4 e, float4 w) {
     return make_float4(pull(r, e.x, w.x), pull(r, e.y, w.y), pull(r, e.z, w.z), pull(r, e.w, w.w));
 }
 
+// Four numbers, or one, as products read them.
 __device__ static void round_to(bf16 *to, float v) {
     *to = __float2bfloat16(v);
 }
@@ -198,11 +196,19 @@ __device__ static void round_to(bf16 *to, float4 v) {
     *(uint2 *)to = raw;
 }
 
+__device__ static void round_to(float *to, float v) {
+    *to = to_tf32(v);
+}
+
+__device__ static void round_to(float *to, float4 v) {
+    *(float4 *)to = make_float4(to_tf32(v.x), to_tf32(v.y), to_tf32(v.z), to_tf32(v.w));
+}
+
 // Update the strip's numbers (V: one or four at a time) and leave them, rounded, in shared memory. Loads go
 // before stores, so that many are under way.
-template <bool TRAIN, typename V>
+template <bool TRAIN, typename V, typename T>
 __device__ static void update_numbers(const update_job &j, const update_plan &p, const piece &s,
-                                      const panels &f, const strip &live, const strip &ema) {
+                                      const panels &f, const strip<T> &live, const strip<T> &ema) {
     enum { N = sizeof(V) / sizeof(float) };
     bool has_ema = f.offset < j.ema_size, goes = TRAIN && s.offset >= p.from && s.offset < p.to;
     int each = f.cols / N, rows = f.rows - s.row < STRIP ? f.rows - s.row : STRIP;
@@ -230,48 +236,58 @@ __device__ static void update_numbers(const update_job &j, const update_plan &p,
                 ((V *)j.m)[first + i] = m[k];
                 ((V *)j.v)[first + i] = v[k];
             }
-            round_to(cell_of(live, i / each, i % each * N), w[k]);
-            if (f.ema) round_to(cell_of(ema, i / each, i % each * N), e[k]);
+            round_to(live.cell(i / each, i % each * N), w[k]);
+            if (f.ema) round_to(ema.cell(i / each, i % each * N), e[k]);
         }
     }
 }
 
-// 16 bytes of panels: inputs [k, k + 8) of output n.
-__device__ static uint4 *place(bf16 *w, int in_pad, int wide, int e, int n, int k) {
+// 16 bytes of panels: inputs from k on, of output n.
+template <typename T>
+__device__ static uint4 *place(void *w, int in_pad, int wide, int e, int n, int k) {
+    enum { SPAN = LINE / sizeof(T), EACH = 16 / sizeof(T) };
     int block = wide <= THIN ? THIN : PANEL_OUT, columns = wide <= THIN ? THIN : wide;
-    int64_t panel = (int64_t)(n / block) * (in_pad / PANEL_IN) + k / PANEL_IN;
-    int64_t row = (int64_t)e * columns * (in_pad / PANEL_IN) + panel * block + n % block;
-    return (uint4 *)w + row * 8 + ((k % PANEL_IN / 8) ^ (n & 7));
+    int64_t panel = (int64_t)(n / block) * (in_pad / SPAN) + k / SPAN;
+    int64_t row = (int64_t)e * columns * (in_pad / SPAN) + panel * block + n % block;
+    return (uint4 *)w + row * 8 + ((k % SPAN / EACH) ^ (n & 7));
 }
 
 // Columns of the strip are the panels' rows.
-__device__ static void store_down(const piece &s, const panels &f, const strip &from, bf16 *to) {
-    int in_pad = (f.rows + PANEL_IN - 1) / PANEL_IN * PANEL_IN;
-    for (int i = threadIdx.x; i < STRIP / 8 * f.cols; i += blockDim.x) {
-        int c = i % f.cols, half = i / f.cols * 8;
-        alignas(16) bf16 v[8];
+template <typename T>
+__device__ static void store_down(const piece &s, const panels &f, const strip<T> &from, void *to) {
+    enum { SPAN = LINE / sizeof(T), EACH = 16 / sizeof(T) };
+    int in_pad = (f.rows + SPAN - 1) / SPAN * SPAN;
+    for (int i = threadIdx.x; i < STRIP / EACH * f.cols; i += blockDim.x) {
+        int c = i % f.cols, part = i / f.cols * EACH;
+        alignas(16) T v[EACH];
 #pragma unroll
-        for (int k = 0; k < 8; k++)
-            v[k] = *cell_of(from, half + k, c);
-        *place(to, in_pad, f.cols, s.e, c, s.row + half) = *(uint4 *)v;
+        for (int k = 0; k < EACH; k++)
+            v[k] = *from.cell(part + k, c);
+        *place<T>(to, in_pad, f.cols, s.e, c, s.row + part) = *(uint4 *)v;
     }
 }
 
 // Rows of the strip are: those from `first` on.
-__device__ static void store_along(const piece &s, const panels &f, const strip &from, bf16 *to,
+template <typename T>
+__device__ static void store_along(const piece &s, const panels &f, const strip<T> &from, void *to,
                                    int first, int count, int wide) {
-    for (int i = threadIdx.x; i < STRIP * f.cols / 8; i += blockDim.x) {
-        int row = i / (f.cols / 8), c = i % (f.cols / 8) * 8, n = s.row + row - first;
+    enum { EACH = 16 / sizeof(T) };
+    for (int i = threadIdx.x; i < STRIP * f.cols / EACH; i += blockDim.x) {
+        int row = i / (f.cols / EACH), c = i % (f.cols / EACH) * EACH, n = s.row + row - first;
         if (n >= 0 && n < count)
-            *place(to, f.cols, wide, s.e, n, c) = *(const uint4 *)cell_of(from, row, c);
+            *place<T>(to, f.cols, wide, s.e, n, c) = *(const uint4 *)from.cell(row, c);
     }
 }
 
-template <bool TRAIN>
+static __host__ __device__ inline int strip_ld(const update_job &j) {
+    return (j.widest + 7) / 8 * 8 + 8;
+}
+
+template <bool TRAIN, typename T>
 __device__ static void update_strip(const update_job &j, const update_plan &p, const piece &s) {
     extern __shared__ __align__(16) char shared[];
-    int ld = (j.widest + 7) / 8 * 8 + 8;
-    strip live = {(bf16 *)shared, ld}, ema = {(bf16 *)shared + STRIP * ld, ld};
+    int ld = strip_ld(j);
+    strip<T> live = {(T *)shared, ld}, ema = {(T *)shared + STRIP * ld, ld};
     const panels f = j.matrices[s.matrix];
     if (f.cols % 4)
         update_numbers<TRAIN, float>(j, p, s, f, live, ema);
@@ -285,13 +301,14 @@ __device__ static void update_strip(const update_job &j, const update_plan &p, c
 }
 
 // A block takes a piece. Without TRAIN: panels alone.
-template <bool TRAIN> __global__ static void __launch_bounds__(256, 2) update(update_job j) {
+template <bool TRAIN, typename T>
+__global__ static void __launch_bounds__(256, 2) update(update_job j) {
     update_plan plan = {};
     if (TRAIN) plan = *j.plan;
     if (TRAIN && !plan.go) return;
     piece s = j.pieces[blockIdx.x];
     if (s.matrix >= 0)
-        update_strip<TRAIN>(j, plan, s);
+        update_strip<TRAIN, T>(j, plan, s);
     else if (TRAIN)
         update_span(j, plan, s);
 }
@@ -327,12 +344,16 @@ static dc_status copy_shadows(dc_cuda *cuda, const update_job *j) {
     return dc_cuda_check(cudaGetLastError(), "shadows(");
 }
 
-template <bool TRAIN> static dc_status start_update(dc_cuda *cuda, const update_job *j) {
-    size_t bytes =
-        j->matrices ? (size_t)(2 * STRIP * ((j->widest + 7) / 8 * 8 + 8)) * sizeof(bf16) : 0;
-    DC_TRY(want_shared(cuda, update<TRAIN>));
-    update<TRAIN><<<j->piece_count, 256, bytes, cuda->stream>>>(*j);
+template <bool TRAIN, typename T>
+static dc_status start_update_of(dc_cuda *cuda, const update_job *j) {
+    size_t bytes = j->matrices ? (size_t)(2 * STRIP * strip_ld(*j)) * sizeof(T) : 0;
+    DC_TRY(want_shared(cuda, update<TRAIN, T>));
+    update<TRAIN, T><<<j->piece_count, 256, bytes, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
+}
+
+template <bool TRAIN> static dc_status start_update(dc_cuda *cuda, const update_job *j) {
+    return j->tf32 ? start_update_of<TRAIN, float>(cuda, j) : start_update_of<TRAIN, bf16>(cuda, j);
 }
 
 dc_status dc_shadows_run(dc_cuda *cuda, const update_job *j) {
