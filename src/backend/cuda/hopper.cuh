@@ -152,14 +152,19 @@ __device__ static inline void multiply_turned(float c[64], uint64_t a, uint64_t 
     PRODUCT_128("k16.f32.bf16.bf16", ", 1, 1");
 }
 
-// c (16, 8) += a (16, 8) b (8, 8) by a warp, TF32. With g = lane / 4 and t = lane % 4: a has (g, t), (g + 8, t),
-// (g, t + 4), (g + 8, t + 4), b has (t, g), (t + 4, g), c has (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
-__device__ static inline void multiply_warp(float c[4], const float a[4], const float b[2]) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};"
-        : FOUR(0)
-        : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
-          "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+// The same in TF32 with a first factor from registers: with g = lane / 4 and t = lane % 4, row warp * 16 + g has numbers t and
+// t + 4 of the inner dimension in a[0] and a[2], row warp * 16 + g + 8 in a[1] and a[3]. They must stay until it is done.
+__device__ static inline void multiply_held(float c[64], const float a[4], uint64_t b, int add) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+                 "{%64, %65, %66, %67}, %68, p, 1, 1;\n}"
+                 : SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48)
+                 : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])),
+                   "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])), "l"(b), "r"(add));
 }
 
 // ---- a ring of stages: thread 0 asks for what products read, all use it and give it back ----

@@ -222,6 +222,7 @@ struct mlp_layer {
     float2 *stats;                  // (e, rows, across): sums of h and h^2 over 128 columns
     void *z; // (e) what GELU got, in the order of the products' registers; if backward is wanted
     void *d; // (e) pieces: gradient of z, divided by the spread of the row that the layer read
+    void *turned; // the same, transposed (mlp.cuh), for dW in TF32
     float2 *sums; // (e, rows, across): sums of dz u and dz (z - v)
     float *parts; // (e, parts, MLP_SUMS, width) sums over rows; if dW is wanted
     float *dw;    // (e, in, width)

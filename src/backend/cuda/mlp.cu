@@ -606,6 +606,7 @@ __device__ static void through_layer(const mlp &j, const mlp_layer &l, const til
         spread[h] = 1 / r[h].y;
         dy[h] = HEAD ? dy_of(j, t.e, t.row0 + row, 0) : 0;
     }
+    char *turned = l.turned ? turned_at(j, l.turned, t.e, t.first() + t.row, t.column0) : NULL;
     // A lane ends with the sum of one number of all, see spread_sum.
     int number = t.lane / (16 / SUMS);
     float *sums = &p.sums->warp[threadIdx.x / 32 % 4][number / 2][t.pair + number % 2],
@@ -642,6 +643,10 @@ __device__ static void through_layer(const mlp &j, const mlp_layer &l, const til
                     q2[h] += full * (a - (k ? v.y : v.x));
                 }
                 put_pair<T>(p.out + place<T>(t.row + 8 * h, c), d[0], d[1]);
+                if (sizeof(T) == 4 && turned)
+#pragma unroll
+                    for (int k = 0; k < 2; k++)
+                        *(float *)(turned + turned_place(t.row + 8 * h, c + k)) = to_tf32(d[k]);
             }
             if (!l.parts) continue;
             sums[i * 8] = spread_sum<2 * SUMS>(s, t.lane);

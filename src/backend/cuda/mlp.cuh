@@ -33,6 +33,21 @@ template <typename T> __device__ static inline int place(int row, int column) {
            ((column % SPAN * (int)sizeof(T)) ^ ((row & 7) << 4));
 }
 
+// A gradient of TF32, transposed: 128 columns of 32 rows, a column being a line whose 16 bytes are swizzled as in a piece.
+enum { TURNED_ROWS = 32, TURNED_BYTES = COLUMNS * LINE };
+__device__ static inline char *turned_at(const mlp &j, void *p, int e, int row, int column) {
+    return (char *)p +
+           (((int64_t)e * j.rows + row) / TURNED_ROWS * (j.width / COLUMNS) + column / COLUMNS) *
+               TURNED_BYTES;
+}
+
+// Where a number of it lies. Of eight rows those with even numbers come first: whoever multiplies by this reads the other
+// factor in that order, and so asks no bank of shared memory twice.
+__device__ static inline int turned_place(int row, int column) {
+    int at = row % TURNED_ROWS / 8 * 8 + row % 8 / 2 + row % 2 * 4;
+    return column * LINE + ((at * 4) ^ ((column & 7) << 4));
+}
+
 #ifdef HOPPER
 // ROWS rows and a line of columns of x.
 template <int ROWS>

@@ -8,7 +8,11 @@
 enum { MANY_BLOCKS = 264 }; // that fit the device at once
 enum { DW_STAGES = 3, DW_STAGE = 4 * PIECE_BYTES, DW_THREADS = 256 };
 template <typename T> struct chunk { // of rows, that a stage holds; pieces of 128 columns
-    enum { ROWS = MLP_ROWS * 2 / sizeof(T), PIECES = COLUMNS / of<T>::SPAN, BYTES = ROWS * LINE };
+    enum {
+        ROWS = sizeof(T) == 2 ? (int)MLP_ROWS : (int)TURNED_ROWS,
+        PIECES = COLUMNS / (int)of<T>::SPAN,
+        BYTES = ROWS * LINE
+    };
 };
 struct dw_scratch { // beside the ring
     float mean[COLUMNS], all[COLUMNS], scale[COLUMNS], shift[COLUMNS];
@@ -45,21 +49,21 @@ __device__ static void ask_chunk(const mlp &j, const dw_tile &t, const dw_ring &
         there = min(PIECES, (l.in_pad - t.in0) / of<T>::SPAN);
     uint32_t at = r.address(c), barrier = r.barrier(c);
     r.claim(c, (PIECES + there) * BYTES);
-    auto ask = [&](uint32_t to, void *from, int column) {
-        if (ROWS == MLP_ROWS) // pieces follow each other
-            bulk_copy(to, piece_at<T>(j, from, t.e, row, column), PIECES * BYTES, barrier);
-        else
-            for (int k = 0; k < PIECES; k++)
-                bulk_copy(to + k * BYTES,
-                          piece_at<T>(j, from, t.e, row, column + k * of<T>::SPAN) + inside, BYTES,
-                          barrier);
-    };
-    if (t.layer)
-        ask(at, j.layer[t.layer - 1].h, t.in0);
-    else
+    if (!t.layer) {
         for (int k = 0; k < there; k++)
             ask_x<ROWS>(j, at + k * BYTES, t.in0 + k * of<T>::SPAN, row, barrier);
-    ask(at + PIECES * BYTES, l.d, t.out0);
+    } else if (ROWS == MLP_ROWS) { // pieces follow each other
+        bulk_copy(at, piece_at<T>(j, j.layer[t.layer - 1].h, t.e, row, t.in0), PIECES * BYTES,
+                  barrier);
+    } else {
+        char *from = piece_at<T>(j, j.layer[t.layer - 1].h, t.e, row, t.in0) + inside;
+        for (int k = 0; k < PIECES; k++)
+            bulk_copy(at + k * BYTES, from + k * PIECE_BYTES, BYTES, barrier);
+    }
+    bulk_copy(at + PIECES * BYTES,
+              ROWS == MLP_ROWS ? piece_at<T>(j, l.d, t.e, row, t.out0)
+                               : turned_at(j, l.turned, t.e, row, t.out0),
+              PIECES * BYTES, barrier);
 }
 
 // What turns h' into X: sums over all rows, of the tile's columns, and LayerNorm's numbers of its inputs.
@@ -107,69 +111,44 @@ template <int TEAM> __device__ static void gather_shares(float acc[64], char *sh
         }
 }
 
-// A thread's 64 numbers of a tile: += X^T d for a chunk's rows; and which ones they are.
+// acc += X^T d for a chunk's rows: a group of four warps has 64 inputs and all outputs of the tile.
 template <typename T> struct tile_product;
-template <> struct tile_product<bf16> { // groups of four warps have 64 inputs
-    int group, warp, lane;
-    __device__ tile_product()
-        : group(threadIdx.x / 128), warp(threadIdx.x / 32 % 4), lane(threadIdx.x & 31) {}
+template <> struct tile_product<bf16> {
     __device__ void run(float acc[64], const dw_ring &r, int c) const {
-        uint32_t x = r.address(c) + group * PIECE_BYTES, d = r.address(c) + 2 * PIECE_BYTES;
+        uint32_t x = r.address(c) + threadIdx.x / 128 * PIECE_BYTES,
+                 d = r.address(c) + 2 * PIECE_BYTES;
 #pragma unroll
         for (int k = 0; k < MLP_ROWS / 16; k++)
             multiply_turned(acc, factor(x + k * 2048, 1024, PIECE_BYTES),
                             factor(d + k * 2048, 1024, PIECE_BYTES), c || k);
     }
-    __device__ int row(int i) const {
-        return group * 64 + warp * 16 + i / 2 % 2 * 8 + lane / 4;
-    }
-    __device__ int column(int i) const {
-        return i / 4 * 8 + lane % 4 * 2;
-    }
 };
 
-// TF32: a warp has 32 inputs and 64 outputs, and takes both factors into registers as they are needed, since the products
-// of groups take none that is transposed. Of eight rows a lane takes 2t and 2t + 1 (t = lane % 4), in which order does not
-// matter to a sum, and so no two lanes ask the same bank.
+// TF32's products take no transposed factor from shared memory. So X goes through registers, and backward leaves d
+// transposed. Of eight rows lane t (of four) takes 2t and 2t + 1, see turned_place.
 template <> struct tile_product<float> {
-    enum { BYTES = chunk<float>::BYTES };
-    int in, out, lane; // in: piece of X; out: first of two of d
-    int at[4][2];      // in a piece: column 8 i + lane / 4 of these two rows
-    __device__ tile_product()
-        : in(threadIdx.x / 32 % 4), out(threadIdx.x / 128 * 2), lane(threadIdx.x & 31) {
+    int at[4]; // of a lane's four numbers in the first eight rows
+    __device__ tile_product() {
+        int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
 #pragma unroll
         for (int i = 0; i < 4; i++)
-#pragma unroll
-            for (int k = 0; k < 2; k++)
-                at[i][k] = place<float>(lane % 4 * 2 + k, 8 * i + lane / 4);
+            at[i] = warp / 2 * chunk<float>::BYTES +
+                    place<float>(lane % 4 * 2 + i / 2, warp % 2 * 16 + i % 2 * 8 + lane / 4);
     }
     __device__ void run(float acc[64], const dw_ring &r, int c) const {
-        const char *x = r.memory(c) + in * BYTES, *d = r.memory(c) + (4 + out) * BYTES;
+        float x[4][4];
 #pragma unroll
-        for (int k = 0; k < BYTES; k += 8 * LINE) {
-            float a[2][4];
+        for (int k = 0; k < 4; k++)
 #pragma unroll
-            for (int m = 0; m < 2; m++)
+            for (int i = 0; i < 4; i++)
+                x[k][i] = *(const float *)(r.memory(c) + k * 8 * LINE + at[i]);
+        products_begin();
 #pragma unroll
-                for (int i = 0; i < 4; i++)
-                    a[m][i] = *(const float *)(x + k + at[2 * m + i % 2][i / 2]);
-#pragma unroll
-            for (int n = 0; n < 8; n++) {
-                float b[2];
-#pragma unroll
-                for (int i = 0; i < 2; i++)
-                    b[i] = *(const float *)(d + n / 4 * BYTES + k + at[n % 4][i]);
-#pragma unroll
-                for (int m = 0; m < 2; m++)
-                    multiply_warp(acc + (m * 8 + n) * 4, a[m], b);
-            }
-        }
-    }
-    __device__ int row(int i) const {
-        return in * 32 + i / 32 * 16 + i / 2 % 2 * 8 + lane / 4;
-    }
-    __device__ int column(int i) const {
-        return out * 32 + i / 4 % 8 * 8 + lane % 4 * 2;
+        for (int k = 0; k < 4; k++)
+            multiply_held(acc, x[k], factor(r.address(c) + TURNED_BYTES + k * 32, 1024, 16),
+                          c || k);
+        products_end();
+        products_wait<0>(); // x is free again
     }
 };
 
@@ -185,7 +164,7 @@ template <typename T, int TEAM> __device__ static void run_weights(const mlp &j)
         acc[i] = 0;
     auto ask = [&](int c) { ask_chunk<T>(j, t, r, c); };
     tile_product<T> product;
-    int rank = blockIdx.z;
+    int rank = blockIdx.z, lane = threadIdx.x & 31;
     upstream_wait();
     r.start(t.chunks, ask);
     load_corrections(j, t, s);
@@ -198,7 +177,7 @@ template <typename T, int TEAM> __device__ static void run_weights(const mlp &j)
     float *out = l.dw + ((int64_t)t.e * l.in + t.in0) * j.width + t.out0, squares = 0;
 #pragma unroll
     for (int i = 0; i < 64; i += 2) {
-        int row = product.row(i), c = product.column(i);
+        int row = threadIdx.x / 32 * 16 + i / 2 % 2 * 8 + lane / 4, c = i / 4 * 8 + lane % 4 * 2;
         if (i / (64 / TEAM) != rank || t.in0 + row >= l.in) continue;
         float2 v = make_float2(acc[i], acc[i + 1]);
         if (t.layer) {

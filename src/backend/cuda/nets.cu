@@ -107,6 +107,7 @@ static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
     DC_TRY(take(p, bytes, &l->z));
     DC_TRY(take(p, bytes, &l->d));
     if (!n->weights) return DC_OK;
+    if (j->tf32) DC_TRY(take(p, bytes, &l->turned));
     DC_TRY(take(p, e * (size_t)j->parts * MLP_SUMS * width * sizeof(float), (void **)&l->parts));
     l->dw = (float *)grad_of(p, linear->in[1]).p;
     return DC_OK;
