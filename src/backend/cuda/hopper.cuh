@@ -219,10 +219,6 @@ template <int STAGES, int BYTES> struct ring {
             __syncwarp();
         }
         products_wait<0>();
-        if (!steps || steps - 1 + STAGES >= count) return;
-        if (threadIdx.x % 32 == 0) release(steps - 1);
-        if (threadIdx.x == 0) ask(steps - 1 + STAGES);
-        __syncwarp();
     }
 };
 

@@ -232,7 +232,8 @@ struct mlp_layer {
 // weights, where it has one output.
 enum { D_SCALE, D_SHIFT, D_B, D_MEAN, D_HEAD, MLP_SUMS };
 enum { MLP_ROWS = 64, MLP_LAYERS = 8, MLP_WIDEST = 1024 };
-enum { MLP_MOST = 256, X_ROWS = 32 }; // rows that a block takes; that are read of x at a time
+// Rows of a tile, that a block takes; and rows that are read of x at a time.
+enum { MLP_TILE = 128, X_ROWS = 32 };
 struct mlp {
     int e, layers, width, in, out;
     bool tf32; // else bf16
@@ -251,7 +252,7 @@ struct mlp {
     const void *dx_panel; // those rows of the first matrix, transposed, as a thin one
     int dx_first, dx_count;
     double *norms;     // (dc_mlp_weight_blocks) of dW, squared
-    int rows;          // that memory is there for, a multiple of MLP_MOST
+    int rows;          // that memory is there for, a multiple of MLP_TILE
     int parts;         // of the sums over rows
     CUtensorMap x_map; // of x: X_ROWS rows and a line of columns
 };

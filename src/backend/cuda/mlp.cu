@@ -3,48 +3,43 @@
 // four warps have 64 rows of the tile each.
 #include "backend/cuda/mlp.cuh"
 
-template <int GROUPS> struct shape {
-    enum {
-        ROWS = GROUPS * MLP_ROWS,
-        THREADS = GROUPS * 128,
-        STAGE = GROUPS * PIECE_BYTES + HALF_BYTES,
-        STAGES = GROUPS == 2 ? 3 : 4,
-        BLOCKS = GROUPS == 2 ? 2 : 1, // that a multiprocessor holds
-    };
+enum {
+    GROUPS = MLP_TILE / MLP_ROWS,
+    THREADS = GROUPS * 128,
+    STAGE = GROUPS * PIECE_BYTES + HALF_BYTES,
+    STAGES = 3,
+    RING = STAGES * STAGE,
+    BLOCKS = 2, // that a multiprocessor holds
 };
 
-template <int GROUPS> struct scratch { // beside the ring
+struct scratch { // beside the ring
     float u[COLUMNS], v[COLUMNS], scale[COLUMNS], shift[COLUMNS];
-    float4 row[shape<GROUPS>::ROWS];
-    float2 below[shape<GROUPS>::ROWS];
-    uint64_t barriers[2 * shape<GROUPS>::STAGES];
+    float4 row[MLP_TILE];
+    float2 below[MLP_TILE];
+    uint64_t barriers[2 * STAGES];
 };
-
-template <int GROUPS> static size_t shared_bytes() {
-    return shape<GROUPS>::STAGES * shape<GROUPS>::STAGE + sizeof(scratch<GROUPS>);
-}
 
 enum { FOLD = 64 }; // columns that a block adds up for u and v
 enum { THIN_STAGES = 8, THIN_STAGE = PIECE_BYTES + THIN * LINE, THIN_THREADS = 128 };
 
 #ifdef HOPPER
 
-template <int GROUPS> using tiles = ring<shape<GROUPS>::STAGES, shape<GROUPS>::STAGE>;
+typedef ring<STAGES, STAGE> tiles;
 
-template <int GROUPS> struct tile { // a block's, and a thread's place in it
+struct tile { // a block's, and a thread's place in it
     int e, row0, column0, across;
     int group, lane, row, pair; // row: the lane's first in the group's 64
-    scratch<GROUPS> *s;
+    scratch *s;
     __device__ tile(const mlp &j, char *beside, int first_row) {
         e = blockIdx.y;
         across = j.width / COLUMNS;
-        row0 = first_row + (int)blockIdx.x / across * shape<GROUPS>::ROWS;
+        row0 = first_row + (int)blockIdx.x / across * MLP_TILE;
         column0 = (int)blockIdx.x % across * COLUMNS;
         group = threadIdx.x / 128;
         lane = threadIdx.x & 31;
         row = threadIdx.x / 32 % 4 * 16 + lane / 4;
         pair = lane % 4 * 2;
-        s = (scratch<GROUPS> *)beside;
+        s = (scratch *)beside;
     }
     __device__ void group_sync() const { some_sync(1 + group, 128); }
     __device__ int first() const { return row0 + group * MLP_ROWS; } // row of the group
@@ -109,18 +104,18 @@ __device__ static inline const char *half_panel(const mlp &j, const void *w, int
 }
 
 // Ask for step i of what a product reads: panels, and rows (of x where `rows` is NULL).
-template <typename T, int GROUPS> struct factors {
+template <typename T> struct factors {
     void *rows;
     const void *panels;
     int steps;
     template <typename R>
-    __device__ void ask_panel(const mlp &j, const tile<GROUPS> &t, const R &r, int i) const {
-        r.claim(i, shape<GROUPS>::STAGE);
+    __device__ void ask_panel(const mlp &j, const tile &t, const R &r, int i) const {
+        r.claim(i, STAGE);
         bulk_copy(r.address(i) + GROUPS * PIECE_BYTES,
                   half_panel(j, panels, t.e, steps, t.column0, i), HALF_BYTES, r.barrier(i));
     }
     template <typename R>
-    __device__ void ask_rows(const mlp &j, const tile<GROUPS> &t, const R &r, int i) const {
+    __device__ void ask_rows(const mlp &j, const tile &t, const R &r, int i) const {
 #pragma unroll
         for (int g = 0; g < GROUPS; g++) {
             int row = t.row0 + g * MLP_ROWS, column = i * of<T>::SPAN;
@@ -133,8 +128,8 @@ template <typename T, int GROUPS> struct factors {
     }
 };
 
-template <typename T, int GROUPS, typename R>
-__device__ static inline void multiply(const tile<GROUPS> &t, const R &r, float acc[64], int i) {
+template <typename T, typename R>
+__device__ static inline void multiply(const tile &t, const R &r, float acc[64], int i) {
     uint32_t rows = r.address(i) + t.group * PIECE_BYTES,
              panel = r.address(i) + GROUPS * PIECE_BYTES;
 #pragma unroll
@@ -143,22 +138,24 @@ __device__ static inline void multiply(const tile<GROUPS> &t, const R &r, float 
 }
 
 // What GELU got, of the group's 64 rows.
-template <typename T, int GROUPS>
-__device__ static inline char *kept(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
-                                    int row) {
+template <typename T>
+__device__ static inline char *kept(const mlp &j, const mlp_layer &l, const tile &t, int row) {
     int64_t block = ((int64_t)t.e * j.rows + row) / MLP_ROWS * t.across + t.column0 / COLUMNS;
     return (char *)l.z + block * of<T>::BLOCK_BYTES;
 }
 
-// The group's block goes to memory as pieces, from where its threads left it.
-template <typename T, int GROUPS>
-__device__ static void store_block(const mlp &j, const tile<GROUPS> &t, void *to, char *from) {
+// The group's block goes to memory as pieces, from where its threads left it, and where it stays until stores_wait.
+template <typename T>
+__device__ static void store_block(const mlp &j, const tile &t, void *to, char *from) {
     rows_written();
     t.group_sync();
-    if (threadIdx.x % 128) return;
-    bulk_store(piece_at<T>(j, to, t.e, t.first(), t.column0), shared_address(from),
-               of<T>::BLOCK_BYTES);
-    bulk_stores_wait();
+    if (threadIdx.x % 128 == 0)
+        bulk_store(piece_at<T>(j, to, t.e, t.first(), t.column0), shared_address(from),
+                   of<T>::BLOCK_BYTES);
+}
+
+__device__ static inline void stores_wait() {
+    if (threadIdx.x % 128 == 0) bulk_stores_wait();
 }
 
 // ---- forward ----
@@ -232,10 +229,10 @@ template <typename T> __device__ static void fold_some(const mlp &j, int number)
 
 // The columns' numbers, and the rows' factors of a product and of u: loaded before the product, put into shared memory
 // after it.
-template <int GROUPS> struct forward_numbers {
+struct forward_numbers {
     float u, v, scale;
     row_sums below;
-    __device__ void ask(const mlp &j, const tile<GROUPS> &t, int layer) {
+    __device__ void ask(const mlp &j, const tile &t, int layer) {
         const mlp_layer &l = j.layer[layer];
         int c = threadIdx.x % COLUMNS, at = t.e * j.width + t.column0 + c;
         u = layer ? l.fold[at + t.e * j.width] : 0;
@@ -243,7 +240,7 @@ template <int GROUPS> struct forward_numbers {
         scale = l.scale[at];
         if (layer) below.ask(j, j.layer[layer - 1].stats, t.e, t.row0 + threadIdx.x / 2);
     }
-    __device__ void finish(const mlp &j, const tile<GROUPS> &t, int layer) {
+    __device__ void finish(const mlp &j, const tile &t, int layer) {
         float2 r = {0, 1};
         if (layer) r = below.finish_stats(j);
         if (threadIdx.x % 2 == 0) t.s->below[threadIdx.x / 2] = make_float2(r.y, -r.x * r.y);
@@ -255,8 +252,8 @@ template <int GROUPS> struct forward_numbers {
     }
 };
 
-template <typename T, int GROUPS>
-__device__ static void activate(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
+template <typename T>
+__device__ static void activate(const mlp &j, const mlp_layer &l, const tile &t,
                                 const float acc[64], char *out) {
     float2 r[2];
     float sum[2] = {0, 0}, square[2] = {0, 0};
@@ -292,29 +289,28 @@ __device__ static void activate(const mlp &j, const mlp_layer &l, const tile<GRO
     }
 }
 
-template <typename T, int GROUPS> __device__ static void run_forward(const mlp &j, int layer) {
+template <typename T> __device__ static void run_forward(const mlp &j, int layer) {
     extern __shared__ __align__(1024) char shared[];
-    enum { RING = shape<GROUPS>::STAGES * shape<GROUPS>::STAGE };
-    tile<GROUPS> t(j, shared + RING, 0);
+    tile t(j, shared + RING, 0);
     if (t.row0 >= j.x.rows) {
-        if (!layer) fold_some<T>(j, blockIdx.x - div_up(j.x.rows, shape<GROUPS>::ROWS) * t.across);
+        if (!layer) fold_some<T>(j, blockIdx.x - div_up(j.x.rows, MLP_TILE) * t.across);
         return;
     }
     if (j.used && t.row0 >= *j.used) {
         upstream_wait(); // who follows counts on it
         return;
     }
-    tiles<GROUPS> r(shared, t.s->barriers, GROUPS * 4);
+    tiles r(shared, t.s->barriers, GROUPS * 4);
     const mlp_layer &l = j.layer[layer];
     int steps = l.in_pad / of<T>::SPAN;
-    factors<T, GROUPS> f = {layer ? j.layer[layer - 1].h : NULL, l.w, steps};
+    factors<T> f = {layer ? j.layer[layer - 1].h : NULL, l.w, steps};
     auto panel = [&](int i) { f.ask_panel(j, t, r, i); };
     auto rows = [&](int i) { f.ask_rows(j, t, r, i); };
     r.start(steps, panel);
     upstream_wait();
     r.start(steps, rows);
     auto both = [&](int i) { panel(i), rows(i); };
-    forward_numbers<GROUPS> numbers;
+    forward_numbers numbers;
     numbers.ask(j, t, layer);
     float acc[64];
     r.run(steps, steps, both, [&](int i) { multiply<T>(t, r, acc, i); });
@@ -324,6 +320,7 @@ template <typename T, int GROUPS> __device__ static void run_forward(const mlp &
     char *out = shared + t.group * of<T>::BLOCK_BYTES;
     activate<T>(j, l, t, acc, out);
     store_block<T>(j, t, l.h, out);
+    stores_wait();
 }
 
 // ---- thin products, at either end: 64 rows times at most 32 columns ----
@@ -420,54 +417,44 @@ template <> struct group_sums<float> {
     float warp[4][BY_WARPS + 1][COLUMNS];
 };
 
-// Where things lie in the ring when the product is done. In bf16: what GELU got, in the stages after its own; then the
+// Where things lie in the ring when the product is done. In bf16: what GELU got, in the stage after its own; then the
 // gradient's block; then the factors of its sums, and the sums. A block of TF32 takes twice the room: a group has a stage
-// for what GELU got, in whose place the gradient comes.
-template <typename T, int GROUPS> struct places;
-template <int GROUPS> struct places<bf16, GROUPS> {
-    enum { STAGES = GROUPS / 2, BLOCK_BYTES = of<bf16>::BLOCK_BYTES }; // STAGES: that are asked for
+// for what GELU got, in whose place the gradient comes; then the sums. The head's weights are there before a gradient is.
+template <typename T> struct places;
+template <> struct places<bf16> {
+    enum { KEPT = 1, BLOCK_BYTES = of<bf16>::BLOCK_BYTES }; // KEPT: stages of what GELU got
     char *z, *out, *factors;
     group_sums<bf16> *sums;
-    template <typename R> __device__ places(const R &r, int steps, int group) {
-        if (GROUPS == 2) {
-            z = r.memory(steps) + group * BLOCK_BYTES;
-            out = r.memory(steps + 1) + group * BLOCK_BYTES;
-            factors = r.memory(steps + 2) + group * PIECE_BYTES;
-            sums = (group_sums<bf16> *)(r.memory(steps + 2) + 2 * PIECE_BYTES) + group;
-        } else {
-            z = r.memory(steps + group / 2) + group % 2 * BLOCK_BYTES;
-            out = r.memory(steps + 2 + group / 2) + group % 2 * BLOCK_BYTES;
-            factors = r.memory(steps + group) + 2 * BLOCK_BYTES;
-            sums = (group_sums<bf16> *)(factors + PIECE_BYTES);
-        }
+    float *head;
+    __device__ places(const tiles &r, int steps, int group) {
+        z = r.memory(steps) + group * BLOCK_BYTES;
+        out = r.memory(steps + 1) + group * BLOCK_BYTES;
+        factors = r.memory(steps + 2) + group * PIECE_BYTES;
+        sums = (group_sums<bf16> *)(r.memory(steps + 2) + GROUPS * PIECE_BYTES) + group;
+        head = (float *)r.memory(steps + 1);
     }
-    __device__ float *head() const { return (float *)out; } // before there is a gradient
-    __device__ static int stage(int group) { return GROUPS == 2 ? 0 : group / 2; }
 };
-static_assert(sizeof(group_sums<bf16>) == PIECE_BYTES, "both have their place in a stage");
-
-template <int GROUPS> struct places<float, GROUPS> {
-    enum { STAGES = GROUPS, BLOCK_BYTES = of<float>::BLOCK_BYTES };
+template <> struct places<float> {
+    enum { KEPT = 2 };
     char *z, *out;
     group_sums<float> *sums;
-    template <typename R> __device__ places(const R &r, int steps, int group) {
+    float *head;
+    __device__ places(const tiles &r, int steps, int group) {
         z = out = r.memory(steps + group);
-        sums = GROUPS == 2 ? (group_sums<float> *)r.memory(steps + 2) + group
-                           : (group_sums<float> *)(z + BLOCK_BYTES);
+        sums = (group_sums<float> *)r.memory(steps + 2) + group;
+        head = (float *)r.memory(steps + 2);
     }
-    __device__ float *head() const { return (float *)sums; }
-    __device__ static int stage(int group) { return group; }
 };
-static_assert(2 * sizeof(group_sums<float>) <= shape<2>::STAGE &&
-                  sizeof(group_sums<float>) <= shape<4>::STAGE - of<float>::BLOCK_BYTES &&
-                  HEAD_MAX * COLUMNS * sizeof(float) <= shape<4>::STAGE - of<float>::BLOCK_BYTES,
-              "sums, and a head's weights before them, have their place");
+static_assert(GROUPS == 2 && GROUPS * (sizeof(group_sums<bf16>) + PIECE_BYTES) <= STAGE &&
+                  GROUPS * sizeof(group_sums<float>) <= STAGE &&
+                  HEAD_MAX * COLUMNS * sizeof(float) <= STAGE,
+              "all have their place in a stage");
 
 // Ask for what GELU got, number `part` of the stages that it takes.
-template <typename T, int GROUPS, typename R>
-__device__ static void ask_kept(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t, const R &r,
+template <typename T, typename R>
+__device__ static void ask_kept(const mlp &j, const mlp_layer &l, const tile &t, const R &r,
                                 int part, int i) {
-    enum { BYTES = of<T>::BLOCK_BYTES, EACH = GROUPS / places<T, GROUPS>::STAGES };
+    enum { BYTES = of<T>::BLOCK_BYTES, EACH = GROUPS / places<T>::KEPT };
     r.claim(i, EACH * BYTES);
     for (int k = 0; k < EACH; k++)
         bulk_copy(r.address(i) + k * BYTES, kept<T>(j, l, t, t.row0 + (EACH * part + k) * MLP_ROWS),
@@ -492,10 +479,10 @@ __device__ static float2 head_means(const mlp &j, int e, int row) {
 }
 
 // The columns' numbers; the rows': mean and spread, and what is taken off of a gradient. As in forward.
-template <int GROUPS> struct backward_numbers {
+struct backward_numbers {
     float u, v, scale, shift;
     row_sums own, above, below;
-    __device__ void ask(const mlp &j, const tile<GROUPS> &t, int layer) {
+    __device__ void ask(const mlp &j, const tile &t, int layer) {
         const mlp_layer &l = j.layer[layer];
         int at = t.e * j.width + t.column0 + threadIdx.x % COLUMNS;
         int row = t.row0 + threadIdx.x / 2;
@@ -507,7 +494,7 @@ template <int GROUPS> struct backward_numbers {
         if (layer) below.ask(j, j.layer[layer - 1].stats, t.e, row);
         if (layer < j.layers - 1) above.ask(j, j.layer[layer + 1].sums, t.e, row);
     }
-    __device__ void finish(const mlp &j, const tile<GROUPS> &t, int layer) {
+    __device__ void finish(const mlp &j, const tile &t, int layer) {
         int i = threadIdx.x / 2, row = t.row0 + i;
         float2 r = own.finish_stats(j), b = {0, 1}, m;
         if (layer) b = below.finish_stats(j);
@@ -527,17 +514,14 @@ template <int GROUPS> struct backward_numbers {
 };
 
 // The head's weights of the tile's columns, output by output, for head_gradient.
-template <int GROUPS>
-__device__ static void load_head(const mlp &j, const tile<GROUPS> &t, float *w) {
+__device__ static void load_head(const mlp &j, const tile &t, float *w) {
     const float *from = j.head_w + ((int64_t)t.e * j.width + t.column0) * j.out;
-    for (int i = threadIdx.x; i < COLUMNS * j.out; i += GROUPS * 128)
+    for (int i = threadIdx.x; i < COLUMNS * j.out; i += THREADS)
         w[i % j.out * COLUMNS + i / j.out] = from[i];
 }
 
 // The head's gradient in place of a product, with the rows' 1/spread as products have it.
-template <int GROUPS>
-__device__ static void head_gradient(const mlp &j, const tile<GROUPS> &t, const float *w,
-                                     float acc[64]) {
+__device__ static void head_gradient(const mlp &j, const tile &t, const float *w, float acc[64]) {
     float inv[2];
 #pragma unroll
     for (int h = 0; h < 2; h++)
@@ -590,10 +574,10 @@ template <> struct kept_columns<float> {
 };
 
 // Through LayerNorm and GELU. acc is the gradient of LayerNorm's result, divided by the rows' spread. Rows past the end
-// have acc 0, and numbers that make all of theirs 0.
-template <typename T, bool HEAD, int GROUPS>
-__device__ static void through_layer(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
-                                     const float acc[64], const places<T, GROUPS> &p) {
+// have acc 0, and numbers that make all of theirs 0. The layer's own gradient is left in acc.
+template <typename T, bool HEAD>
+__device__ static void through_layer(const mlp &j, const mlp_layer &l, const tile &t, float acc[64],
+                                     const places<T> &p) {
     enum { SUMS = group_sums<T>::BY_WARPS, COUNT = kept_columns<T>::COUNT };
     float4 r[2];
     float2 below[2];
@@ -606,7 +590,6 @@ __device__ static void through_layer(const mlp &j, const mlp_layer &l, const til
         spread[h] = 1 / r[h].y;
         dy[h] = HEAD ? dy_of(j, t.e, t.row0 + row, 0) : 0;
     }
-    char *turned = l.turned ? turned_at(j, l.turned, t.e, t.first() + t.row, t.column0) : NULL;
     // A lane ends with the sum of one number of all, see spread_sum.
     int number = t.lane / (16 / SUMS);
     float *sums = &p.sums->warp[threadIdx.x / 32 % 4][number / 2][t.pair + number % 2],
@@ -643,10 +626,9 @@ __device__ static void through_layer(const mlp &j, const mlp_layer &l, const til
                     q2[h] += full * (a - (k ? v.y : v.x));
                 }
                 put_pair<T>(p.out + place<T>(t.row + 8 * h, c), d[0], d[1]);
-                if (sizeof(T) == 4 && turned)
 #pragma unroll
-                    for (int k = 0; k < 2; k++)
-                        *(float *)(turned + turned_place(t.row + 8 * h, c + k)) = to_tf32(d[k]);
+                for (int k = 0; k < 2; k++)
+                    acc[4 * i + 2 * h + k] = d[k];
             }
             if (!l.parts) continue;
             sums[i * 8] = spread_sum<2 * SUMS>(s, t.lane);
@@ -670,8 +652,7 @@ __device__ static inline uint32_t in_two(float v) {
 
 // What the gradient's rows are multiplied by for D_B and D_MEAN: the spread and the mean of the row that the layer read,
 // as columns of a piece.
-template <int GROUPS>
-__device__ static void write_factors(const tile<GROUPS> &t, const places<bf16, GROUPS> &p) {
+__device__ static void write_factors(const tile &t, const places<bf16> &p) {
     int row = threadIdx.x % 128 / 2, half = threadIdx.x % 2 * 4;
     float2 below = t.s->below[t.group * MLP_ROWS + row];
 #pragma unroll
@@ -680,12 +661,10 @@ __device__ static void write_factors(const tile<GROUPS> &t, const places<bf16, G
             c ? make_uint4(0, 0, 0, 0) : make_uint4(in_two(1 / below.y), in_two(below.x), 0, 0);
 }
 
-template <int GROUPS>
-__device__ static void write_factors(const tile<GROUPS> &, const places<float, GROUPS> &) {}
+__device__ static void write_factors(const tile &, const places<float> &) {}
 
 // The sums of the gradient that lies in shared memory.
-template <int GROUPS>
-__device__ static void sum_gradient(const tile<GROUPS> &t, const places<bf16, GROUPS> &p) {
+__device__ static void sum_gradient(const tile &t, const places<bf16> &p) {
     float acc[64];
     __syncwarp();
     products_begin();
@@ -702,8 +681,27 @@ __device__ static void sum_gradient(const tile<GROUPS> &t, const places<bf16, GR
             make_float2(acc[4 * i], acc[4 * i + 1]);
 }
 
-template <int GROUPS>
-__device__ static void sum_gradient(const tile<GROUPS> &, const places<float, GROUPS> &) {}
+__device__ static void sum_gradient(const tile &, const places<float> &) {}
+
+// The gradient once more, transposed for dW, when its block has gone.
+__device__ static void store_turned(const mlp &, const mlp_layer &, const tile &, const float *,
+                                    const places<bf16> &) {}
+
+__device__ static void store_turned(const mlp &j, const mlp_layer &l, const tile &t,
+                                    const float acc[64], const places<float> &p) {
+    stores_wait();
+    t.group_sync();
+    char *out = p.out + t.row / TURNED_ROWS * TURNED_BYTES;
+#pragma unroll
+    for (int i = 0; i < 64; i++)
+        *(float *)(out + turned_place(t.row + i / 2 % 2 * 8, i / 4 * 8 + t.pair + i % 2)) =
+            to_tf32(acc[i]);
+    rows_written();
+    t.group_sync();
+    for (int i = 0; i < MLP_ROWS / TURNED_ROWS && threadIdx.x % 128 == 0; i++)
+        bulk_store(turned_at(j, l.turned, t.e, t.first() + i * TURNED_ROWS, t.column0),
+                   shared_address(p.out) + i * TURNED_BYTES, TURNED_BYTES);
+}
 
 // Sum `kind` of the group, of a column.
 template <typename S> __device__ static inline float warps_sum(const S *s, int number, int c) {
@@ -727,38 +725,37 @@ __device__ static inline float group_sum(const group_sums<float> *s, int kind, i
 }
 
 // All groups' sums, in order.
-template <typename T, int GROUPS, typename R>
-__device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile<GROUPS> &t,
-                                  const R &r, int steps, bool head) {
+template <typename T, typename R>
+__device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile &t, const R &r,
+                                  int steps, bool head) {
     int part = (int)blockIdx.x / t.across;
     float *to = l.parts + ((int64_t)t.e * j.parts + part) * MLP_SUMS * j.width + t.column0;
-    for (int i = threadIdx.x; i < (head ? MLP_SUMS : D_HEAD) * COLUMNS; i += GROUPS * 128) {
+    for (int i = threadIdx.x; i < (head ? MLP_SUMS : D_HEAD) * COLUMNS; i += THREADS) {
         int kind = i / COLUMNS, c = i % COLUMNS;
         float sum = 0;
 #pragma unroll
         for (int g = 0; g < GROUPS; g++)
-            sum += group_sum(places<T, GROUPS>(r, steps, g).sums, kind, c);
+            sum += group_sum(places<T>(r, steps, g).sums, kind, c);
         to[(int64_t)kind * j.width + c] = sum;
     }
     if (!head || t.column0 || threadIdx.x >= 32) return;
     float sum = 0; // the head's bias
-    for (int row = t.row0 + t.lane; row < t.row0 + shape<GROUPS>::ROWS; row += 32)
+    for (int row = t.row0 + t.lane; row < t.row0 + MLP_TILE; row += 32)
         sum += dy_of(j, t.e, row, 0);
     sum = warp_sum(sum);
     if (t.lane == 0) j.head_bias[t.e * j.parts + part] = sum;
 }
 
-template <typename T, int GROUPS> __device__ static void run_backward(const mlp &j, int layer) {
+template <typename T> __device__ static void run_backward(const mlp &j, int layer) {
     extern __shared__ __align__(1024) char shared[];
-    enum { RING = shape<GROUPS>::STAGES * shape<GROUPS>::STAGE };
-    tile<GROUPS> t(j, shared + RING, j.lo);
-    tiles<GROUPS> r(shared, t.s->barriers, GROUPS * 4);
+    tile t(j, shared + RING, j.lo);
+    tiles r(shared, t.s->barriers, GROUPS * 4);
     const mlp_layer &l = j.layer[layer];
     bool last = layer == j.layers - 1, head = last && j.head_bias;
     int steps = last ? 0 : j.width / of<T>::SPAN;
-    int all = steps + places<T, GROUPS>::STAGES;
+    int all = steps + places<T>::KEPT;
     const mlp_layer &above = j.layer[last ? layer : layer + 1];
-    factors<T, GROUPS> f = {above.d, above.wt, steps};
+    factors<T> f = {above.d, above.wt, steps};
     auto old = [&](int i) { // what was there before the layer above
         if (i < steps)
             f.ask_panel(j, t, r, i);
@@ -769,50 +766,52 @@ template <typename T, int GROUPS> __device__ static void run_backward(const mlp 
         if (i < steps) f.ask_rows(j, t, r, i);
     };
     auto ask = [&](int i) { old(i), rows(i); };
-    places<T, GROUPS> p(r, steps, t.group);
+    places<T> p(r, steps, t.group);
     r.start(all, old);
     upstream_wait();
     r.start(steps, rows);
-    backward_numbers<GROUPS> numbers;
+    backward_numbers numbers;
     numbers.ask(j, t, layer);
     float acc[64];
     if (!last) r.run(steps, all, ask, [&](int i) { multiply<T>(t, r, acc, i); });
     downstream_start();
     numbers.finish(j, t, layer);
-    float *w = places<T, GROUPS>(r, steps, 0).head();
-    if (last) load_head(j, t, w);
+    if (last) load_head(j, t, p.head);
     __syncthreads(); // nobody reads the factors any more
     if (last) {
-        head_gradient(j, t, w, acc);
+        head_gradient(j, t, p.head, acc);
         __syncthreads();
     }
-    r.await(steps + p.stage(t.group));
+    r.await(steps + t.group * places<T>::KEPT / GROUPS);
     if (head)
         through_layer<T, true>(j, l, t, acc, p);
     else
         through_layer<T, false>(j, l, t, acc, p);
     if (l.parts) write_factors(t, p);
     store_block<T>(j, t, l.d, p.out);
-    if (!l.parts) return;
-    sum_gradient(t, p);
-    __syncthreads();
-    store_sums<T>(j, l, t, r, steps, head);
+    if (l.parts) {
+        sum_gradient(t, p);
+        __syncthreads();
+        store_sums<T>(j, l, t, r, steps, head);
+        store_turned(j, l, t, acc, p);
+    }
+    stores_wait();
 }
 #endif // HOPPER
 
-template <typename T, int GROUPS>
-__global__ static void __launch_bounds__(shape<GROUPS>::THREADS, shape<GROUPS>::BLOCKS)
+template <typename T>
+__global__ static void __launch_bounds__(THREADS, BLOCKS)
     forward(const __grid_constant__ mlp j, int layer) {
 #ifdef HOPPER
-    run_forward<T, GROUPS>(j, layer);
+    run_forward<T>(j, layer);
 #endif
 }
 
-template <typename T, int GROUPS>
-__global__ static void __launch_bounds__(shape<GROUPS>::THREADS, shape<GROUPS>::BLOCKS)
+template <typename T>
+__global__ static void __launch_bounds__(THREADS, BLOCKS)
     backward(const __grid_constant__ mlp j, int layer) {
 #ifdef HOPPER
-    run_backward<T, GROUPS>(j, layer);
+    run_backward<T>(j, layer);
 #endif
 }
 
@@ -860,36 +859,19 @@ dc_status dc_mlp_map(mlp *j) {
                          "cuTensorMapEncodeTiled(");
 }
 
-// Groups in a block: four read less memory for their work, two spread it wider.
-enum { ENOUGH_BLOCKS = 120 };
-struct form {
-    int groups, blocks;
-};
-
-static form form_for(const mlp *j, int rows) {
-    int across = j->width / COLUMNS, blocks = div_up(rows, shape<4>::ROWS) * across;
-    if (blocks * j->e >= ENOUGH_BLOCKS) return form{4, blocks};
-    return form{2, div_up(rows, shape<2>::ROWS) * across};
-}
-
-template <typename T, int GROUPS>
+template <typename T>
 static dc_status start_layer(dc_cuda *cuda, const mlp *j, bool back, int layer, int blocks) {
     bool early = back ? layer < j->layers - 1 : layer > 0;
-    return launch(cuda, back ? backward<T, GROUPS> : forward<T, GROUPS>, dim3(blocks, j->e),
-                  shape<GROUPS>::THREADS, shared_bytes<GROUPS>(), 1, early, "network(", *j, layer);
+    return launch(cuda, back ? backward<T> : forward<T>, dim3(blocks, j->e), THREADS,
+                  RING + sizeof(scratch), 1, early, "network(", *j, layer);
 }
 
-template <typename T>
-static dc_status start_any_of(dc_cuda *cuda, const mlp *j, const form &f, bool back, int layer) {
-    int folds = back || layer ? 0 : (j->layers - 1) * (j->width / FOLD) + 1,
-        blocks = f.blocks + folds;
-    return f.groups == 4 ? start_layer<T, 4>(cuda, j, back, layer, blocks)
-                         : start_layer<T, 2>(cuda, j, back, layer, blocks);
-}
-
-static dc_status start_any(dc_cuda *cuda, const mlp *j, const form &f, bool back, int layer) {
-    return j->tf32 ? start_any_of<float>(cuda, j, f, back, layer)
-                   : start_any_of<bf16>(cuda, j, f, back, layer);
+static dc_status start_any(dc_cuda *cuda, const mlp *j, bool back, int layer) {
+    int rows = back ? j->hi - j->lo : j->x.rows,
+        folds = back || layer ? 0 : (j->layers - 1) * (j->width / FOLD) + 1,
+        blocks = div_up(rows, MLP_TILE) * (j->width / COLUMNS) + folds;
+    return j->tf32 ? start_layer<float>(cuda, j, back, layer, blocks)
+                   : start_layer<bf16>(cuda, j, back, layer, blocks);
 }
 
 template <bool HEAD> static dc_status start_thin(dc_cuda *cuda, const mlp *j) {
@@ -899,20 +881,17 @@ template <bool HEAD> static dc_status start_thin(dc_cuda *cuda, const mlp *j) {
 }
 
 dc_status dc_mlp_forward(dc_cuda *cuda, const mlp *j) {
-    form f = form_for(j, j->x.rows);
     for (int i = 0; i < j->layers; i++)
-        DC_TRY(start_any(cuda, j, f, false, i));
+        DC_TRY(start_any(cuda, j, false, i));
     return start_thin<true>(cuda, j);
 }
 
 int dc_mlp_parts(const mlp *j) {
-    int rows = j->hi - j->lo;
-    return div_up(rows, form_for(j, rows).groups * MLP_ROWS);
+    return div_up(j->hi - j->lo, MLP_TILE);
 }
 
 dc_status dc_mlp_backward(dc_cuda *cuda, const mlp *j) {
-    form f = form_for(j, j->hi - j->lo);
     for (int i = j->layers - 1; i >= 0; i--)
-        DC_TRY(start_any(cuda, j, f, true, i));
+        DC_TRY(start_any(cuda, j, true, i));
     return j->dx ? start_thin<false>(cuda, j) : DC_OK;
 }

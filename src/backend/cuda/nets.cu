@@ -135,7 +135,7 @@ static dc_status take_net(dc_program *p, net *n) {
         j->parts = dc_mlp_parts(j);
     }
     // Blocks of backward begin at lo.
-    j->rows = div_up(x->rows, MLP_MOST) * MLP_MOST + (j->lo % MLP_MOST ? MLP_MOST : 0);
+    j->rows = div_up(x->rows, MLP_TILE) * MLP_TILE + (j->lo % MLP_TILE ? MLP_TILE : 0);
     for (int i = 0; i < j->layers; i++)
         DC_TRY(take_layer(p, n, i, j));
     if (n->back && wants(p, first, 0)) {
