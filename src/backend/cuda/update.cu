@@ -258,7 +258,7 @@ __device__ static void store_down(const piece &s, const panels &f, const strip<T
     enum { SPAN = LINE / sizeof(T), EACH = 16 / sizeof(T) };
     int in_pad = (f.rows + SPAN - 1) / SPAN * SPAN;
     for (int i = threadIdx.x; i < STRIP / EACH * f.cols; i += blockDim.x) {
-        int c = i % f.cols, part = i / f.cols * EACH;
+        int c = i / (STRIP / EACH), part = i % (STRIP / EACH) * EACH;
         alignas(16) T v[EACH];
 #pragma unroll
         for (int k = 0; k < EACH; k++)
@@ -279,14 +279,15 @@ __device__ static void store_along(const piece &s, const panels &f, const strip<
     }
 }
 
-static __host__ __device__ inline int strip_ld(const update_job &j) {
-    return (j.widest + 7) / 8 * 8 + 8;
+// Between rows, so that store_down asks no bank twice.
+template <typename T> static __host__ __device__ inline int strip_ld(const update_job &j) {
+    return (j.widest + 7) / 8 * 8 + (sizeof(T) == 2 ? 8 : 4);
 }
 
 template <bool TRAIN, typename T>
 __device__ static void update_strip(const update_job &j, const update_plan &p, const piece &s) {
     extern __shared__ __align__(16) char shared[];
-    int ld = strip_ld(j);
+    int ld = strip_ld<T>(j);
     strip<T> live = {(T *)shared, ld}, ema = {(T *)shared + STRIP * ld, ld};
     const panels f = j.matrices[s.matrix];
     if (f.cols % 4)
@@ -346,7 +347,7 @@ static dc_status copy_shadows(dc_cuda *cuda, const update_job *j) {
 
 template <bool TRAIN, typename T>
 static dc_status start_update_of(dc_cuda *cuda, const update_job *j) {
-    size_t bytes = j->matrices ? (size_t)(2 * STRIP * strip_ld(*j)) * sizeof(T) : 0;
+    size_t bytes = j->matrices ? (size_t)(2 * STRIP * strip_ld<T>(*j)) * sizeof(T) : 0;
     DC_TRY(want_shared(cuda, update<TRAIN, T>));
     update<TRAIN, T><<<j->piece_count, 256, bytes, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
