@@ -150,7 +150,7 @@ __device__ static void update_span(const update_job &j, const update_plan &p, co
 
 // ---- matrices with panels: STRIP rows pass through shared memory, so that memory is read and written in lines ----
 
-enum { AT_ONCE = 4 };
+enum { AT_ONCE = 2 };
 
 template <typename T> struct strip { // (STRIP) rows
     T *p;
@@ -303,7 +303,7 @@ __device__ static void update_strip(const update_job &j, const update_plan &p, c
 
 // A block takes a piece. Without TRAIN: panels alone.
 template <bool TRAIN, typename T>
-__global__ static void __launch_bounds__(256, 2) update(update_job j) {
+__global__ static void __launch_bounds__(256, 3) update(update_job j) {
     update_plan plan = {};
     if (TRAIN) plan = *j.plan;
     if (TRAIN && !plan.go) return;
