@@ -385,10 +385,16 @@ struct panels { // of a matrix, see mlp_layer
 };
 struct piece { // that a block of the update takes
     int64_t offset;
-    int matrix, e, row; // STRIP rows of a member of a matrix; matrix -1: flat, `count` numbers
+    int matrix, e, row; // a strip of rows of a member of a matrix; matrix -1: flat, `count` numbers
     int count;
 };
-enum { PIECE = 4096, STRIP = 8 };
+enum { PIECE = 4096, SECTOR = 32 };
+
+// Rows of a strip: they fill a sector of memory in the panels.
+static inline int strip_rows(bool tf32) {
+    return SECTOR / (tf32 ? 4 : 2);
+}
+
 struct shadow { // bf16 copies of a matrix, rows padded
     int64_t offset;
     int e, rows, cols, ld;

@@ -488,7 +488,7 @@ static void list_pieces(dc_program *p, std::vector<piece> *out) {
         const panels *f = &p->matrices[(size_t)m];
         flat(f->offset);
         for (int e = 0; e < f->e; e++)
-            for (int row = 0; row < f->rows; row += STRIP)
+            for (int row = 0; row < f->rows; row += strip_rows(p->spec.precision == DC_TF32))
                 out->push_back(
                     piece{f->offset + ((int64_t)e * f->rows + row) * f->cols, m, e, row, 0});
         at = f->offset + (int64_t)f->e * f->rows * f->cols;

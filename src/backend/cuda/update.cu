@@ -148,11 +148,12 @@ __device__ static void update_span(const update_job &j, const update_plan &p, co
     }
 }
 
-// ---- matrices with panels: STRIP rows pass through shared memory, so that memory is read and written in lines ----
+// ---- matrices with panels: strips of rows pass through shared memory, so that memory is read and written in lines ----
 
 enum { AT_ONCE = 2 };
 
-template <typename T> struct strip { // (STRIP) rows
+template <typename T> struct strip {
+    enum { ROWS = SECTOR / sizeof(T) };
     T *p;
     int ld;
     __device__ T *cell(int row, int c) const { return p + row * ld + c; }
@@ -209,7 +210,7 @@ __device__ static void round_to(float *to, float4 v) {
 template <bool TRAIN, typename V, typename T>
 __device__ static void update_numbers(const update_job &j, const update_plan &p, const piece &s,
                                       const panels &f, const strip<T> &live, const strip<T> &ema) {
-    enum { N = sizeof(V) / sizeof(float) };
+    enum { N = sizeof(V) / sizeof(float), STRIP = strip<T>::ROWS };
     bool has_ema = f.offset < j.ema_size, goes = TRAIN && s.offset >= p.from && s.offset < p.to;
     int each = f.cols / N, rows = f.rows - s.row < STRIP ? f.rows - s.row : STRIP;
     int64_t first = s.offset / N;
@@ -255,10 +256,10 @@ __device__ static uint4 *place(void *w, int in_pad, int wide, int e, int n, int 
 // Columns of the strip are the panels' rows.
 template <typename T>
 __device__ static void store_down(const piece &s, const panels &f, const strip<T> &from, void *to) {
-    enum { SPAN = LINE / sizeof(T), EACH = 16 / sizeof(T) };
+    enum { SPAN = LINE / sizeof(T), EACH = 16 / sizeof(T), PARTS = strip<T>::ROWS / EACH };
     int in_pad = (f.rows + SPAN - 1) / SPAN * SPAN;
-    for (int i = threadIdx.x; i < STRIP / EACH * f.cols; i += blockDim.x) {
-        int c = i / (STRIP / EACH), part = i % (STRIP / EACH) * EACH;
+    for (int i = threadIdx.x; i < PARTS * f.cols; i += blockDim.x) {
+        int c = i / PARTS, part = i % PARTS * EACH;
         alignas(16) T v[EACH];
 #pragma unroll
         for (int k = 0; k < EACH; k++)
@@ -272,7 +273,7 @@ template <typename T>
 __device__ static void store_along(const piece &s, const panels &f, const strip<T> &from, void *to,
                                    int first, int count, int wide) {
     enum { EACH = 16 / sizeof(T) };
-    for (int i = threadIdx.x; i < STRIP * f.cols / EACH; i += blockDim.x) {
+    for (int i = threadIdx.x; i < strip<T>::ROWS * f.cols / EACH; i += blockDim.x) {
         int row = i / (f.cols / EACH), c = i % (f.cols / EACH) * EACH, n = s.row + row - first;
         if (n >= 0 && n < count)
             *place<T>(to, f.cols, wide, s.e, n, c) = *(const uint4 *)from.cell(row, c);
@@ -288,7 +289,7 @@ template <bool TRAIN, typename T>
 __device__ static void update_strip(const update_job &j, const update_plan &p, const piece &s) {
     extern __shared__ __align__(16) char shared[];
     int ld = strip_ld<T>(j);
-    strip<T> live = {(T *)shared, ld}, ema = {(T *)shared + STRIP * ld, ld};
+    strip<T> live = {(T *)shared, ld}, ema = {(T *)shared + strip<T>::ROWS * ld, ld};
     const panels f = j.matrices[s.matrix];
     if (f.cols % 4)
         update_numbers<TRAIN, float>(j, p, s, f, live, ema);
@@ -347,7 +348,7 @@ static dc_status copy_shadows(dc_cuda *cuda, const update_job *j) {
 
 template <bool TRAIN, typename T>
 static dc_status start_update_of(dc_cuda *cuda, const update_job *j) {
-    size_t bytes = j->matrices ? (size_t)(2 * STRIP * strip_ld<T>(*j)) * sizeof(T) : 0;
+    size_t bytes = j->matrices ? (size_t)(2 * SECTOR * strip_ld<T>(*j)) : 0;
     DC_TRY(want_shared(cuda, update<TRAIN, T>));
     update<TRAIN, T><<<j->piece_count, 256, bytes, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
