@@ -149,6 +149,7 @@ template <> struct tile_product<float> {
                           c || k);
         products_end();
         products_wait<0>(); // x is free again
+        __syncwarp();       // and all lanes have read it, before one of them gives the stage back
     }
 };
 
