@@ -1,7 +1,7 @@
 // Networks of equal layers (256, 512 or 1024 wide) in bf16 or TF32 on Hopper, a launch a layer: a block makes a tile of 128
 // columns, and what LayerNorm needs of whole rows is put off until the next layer (internal.cuh says how). Groups of
 // four warps have 64 rows of the tile each.
-#include "backend/cuda/mlp.cuh"
+#include "backend/cuda/mlp_numbers.cuh"
 
 enum {
     GROUPS = MLP_TILE / MLP_ROWS,
@@ -50,52 +50,6 @@ __device__ static inline float sum_of_four(float v) {
     return v + __shfl_xor_sync(~0u, v, 2);
 }
 
-// The share of x that GELU (tanh form) lets through; x2 is its square.
-template <typename T> __device__ static inline float gate_of(float x, float x2);
-template <> __device__ inline float gate_of<bf16>(float x, float x2) {
-    float t;
-    asm("tanh.approx.f32 %0, %1;" : "=f"(t) : "f"(x * (0.7978845608f + 0.0356774081f * x2)));
-    return 0.5f + 0.5f * t;
-}
-template <> __device__ inline float gate_of<float>(float x, float x2) { // to 1e-6, not 5e-4
-    return __fdividef(1.0f, 1.0f + __expf(x * (-1.5957691216f - 0.0713548162f * x2)));
-}
-
-// Two numbers as they are kept for backward.
-template <typename T> __device__ static inline float2 as_kept(float a, float b);
-template <> __device__ inline float2 as_kept<bf16>(float a, float b) {
-    return unpack(pack(a, b));
-}
-template <> __device__ inline float2 as_kept<float>(float a, float b) {
-    return make_float2(a, b);
-}
-
-// Two numbers as products read them, into shared memory.
-template <typename T> __device__ static inline void put_pair(char *to, float a, float b);
-template <> __device__ inline void put_pair<bf16>(char *to, float a, float b) {
-    *(uint32_t *)to = pack(a, b);
-}
-template <> __device__ inline void put_pair<float>(char *to, float a, float b) {
-    *(float2 *)to = make_float2(to_tf32(a), to_tf32(b));
-}
-
-// What GELU got, of 8 columns a thread has four numbers. 16 bytes of memory at a time: two times four of bf16, or four.
-template <typename T> struct kept_numbers;
-template <> struct kept_numbers<bf16> {
-    uint32_t word[4];
-    __device__ void set(int i, int h, float2 v) { word[i % 2 * 2 + h] = pack(v.x, v.y); }
-    __device__ void store(uint4 *to, int i) {
-        if (i % 2) to[i / 2 * 128] = make_uint4(word[0], word[1], word[2], word[3]);
-    }
-};
-template <> struct kept_numbers<float> {
-    float2 v[2];
-    __device__ void set(int i, int h, float2 x) { v[h] = x; }
-    __device__ void store(uint4 *to, int i) {
-        *(float4 *)(to + i * 128) = make_float4(v[0].x, v[0].y, v[1].x, v[1].y);
-    }
-};
-
 // The tile's half of a panel: inputs from step * SPAN on.
 __device__ static inline const char *half_panel(const mlp &j, const void *w, int e, int steps,
                                                 int column0, int step) {
@@ -108,14 +62,12 @@ template <typename T> struct factors {
     void *rows;
     const void *panels;
     int steps;
-    template <typename R>
-    __device__ void ask_panel(const mlp &j, const tile &t, const R &r, int i) const {
+    __device__ void ask_panel(const mlp &j, const tile &t, const tiles &r, int i) const {
         r.claim(i, STAGE);
         bulk_copy(r.address(i) + GROUPS * PIECE_BYTES,
                   half_panel(j, panels, t.e, steps, t.column0, i), HALF_BYTES, r.barrier(i));
     }
-    template <typename R>
-    __device__ void ask_rows(const mlp &j, const tile &t, const R &r, int i) const {
+    __device__ void ask_rows(const mlp &j, const tile &t, const tiles &r, int i) const {
 #pragma unroll
         for (int g = 0; g < GROUPS; g++) {
             int row = t.row0 + g * MLP_ROWS, column = i * of<T>::SPAN;
@@ -128,8 +80,8 @@ template <typename T> struct factors {
     }
 };
 
-template <typename T, typename R>
-__device__ static inline void multiply(const tile &t, const R &r, float acc[64], int i) {
+template <typename T>
+__device__ static inline void multiply(const tile &t, const tiles &r, float acc[64], int i) {
     uint32_t rows = r.address(i) + t.group * PIECE_BYTES,
              panel = r.address(i) + GROUPS * PIECE_BYTES;
 #pragma unroll
@@ -159,22 +111,6 @@ __device__ static inline void stores_wait() {
 }
 
 // ---- forward ----
-
-// 16 bytes of a panel.
-template <typename T> struct some_weights;
-template <> struct some_weights<bf16> {
-    float w[8];
-    __device__ some_weights(uint4 raw) {
-        const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            *(float2 *)&w[2 * i] = unpack(words[i]);
-    }
-};
-template <> struct some_weights<float> {
-    float w[4];
-    __device__ some_weights(uint4 raw) { *(uint4 *)w = raw; }
-};
 
 // u and v of a layer's columns (the head's: all of them), from its panels.
 template <typename T, int OUT>
@@ -213,7 +149,6 @@ __device__ static void fold(const mlp &j, const void *panels, const float *bias,
 template <typename T> __device__ static void fold_some(const mlp &j, int number) {
     int e = blockIdx.y, across = j.width / FOLD, layer = 1 + number / across;
     int column0 = number % across * FOLD;
-    if (threadIdx.x >= 256) return;
     const mlp_layer &below = j.layer[layer - 1];
     if (layer == j.layers) {
         float *to = j.head_fold + e * 2 * THIN;
@@ -451,8 +386,8 @@ static_assert(GROUPS == 2 && GROUPS * (sizeof(group_sums<bf16>) + PIECE_BYTES) <
               "all have their place in a stage");
 
 // Ask for what GELU got, number `part` of the stages that it takes.
-template <typename T, typename R>
-__device__ static void ask_kept(const mlp &j, const mlp_layer &l, const tile &t, const R &r,
+template <typename T>
+__device__ static void ask_kept(const mlp &j, const mlp_layer &l, const tile &t, const tiles &r,
                                 int part, int i) {
     enum { BYTES = of<T>::BLOCK_BYTES, EACH = GROUPS / places<T>::KEPT };
     r.claim(i, EACH * BYTES);
@@ -545,33 +480,6 @@ __device__ static void head_gradient(const mlp &j, const tile &t, const float *w
         }
     }
 }
-
-// What GELU got, four numbers for each of COUNT times 8 columns.
-template <typename T> struct kept_columns;
-template <> struct kept_columns<bf16> {
-    enum { COUNT = 2 };
-    uint4 raw;
-    template <typename G> __device__ kept_columns(const uint4 *z, int i, const G &) {
-        raw = z[i / 2 * 128];
-    }
-    __device__ float2 get(int i, int h) const {
-        return unpack(i % 2 ? (h ? raw.w : raw.z) : (h ? raw.y : raw.x));
-    }
-};
-template <> struct kept_columns<float> {
-    enum { COUNT = 4 }; // a piece's, which is overwritten
-    float4 v[COUNT];
-    template <typename G> __device__ kept_columns(const uint4 *z, int i, const G &group) {
-#pragma unroll
-        for (int k = 0; k < COUNT; k++)
-            v[k] = *(const float4 *)(z + (i + k) * 128);
-        group.group_sync();
-    }
-    __device__ float2 get(int i, int h) const {
-        return h ? make_float2(v[i % COUNT].z, v[i % COUNT].w)
-                 : make_float2(v[i % COUNT].x, v[i % COUNT].y);
-    }
-};
 
 // Through LayerNorm and GELU. acc is the gradient of LayerNorm's result, divided by the rows' spread. Rows past the end
 // have acc 0, and numbers that make all of theirs 0. The layer's own gradient is left in acc.
@@ -725,8 +633,8 @@ __device__ static inline float group_sum(const group_sums<float> *s, int kind, i
 }
 
 // All groups' sums, in order.
-template <typename T, typename R>
-__device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile &t, const R &r,
+template <typename T>
+__device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile &t, const tiles &r,
                                   int steps, bool head) {
     int part = (int)blockIdx.x / t.across;
     float *to = l.parts + ((int64_t)t.e * j.parts + part) * MLP_SUMS * j.width + t.column0;
