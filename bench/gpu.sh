@@ -7,7 +7,7 @@
 #   bench/gpu.sh [--quick] [--only PART,...] [--seconds T] [--budget T] [--sanitize] [--json FILE]
 #
 #   BIN     the program; its shared libraries are looked for in lib/ beside it (default: build-cuda/dcrl, built first)
-#   TESTS   folder with test_gpu and test_gpu_actor (default: tests/ beside BIN, or BIN's own folder)
+#   TESTS   folder with test_gpu, test_gpu_actor and test_gpu_graph (default: tests/ beside BIN, or BIN's own folder)
 #   PEERS   folder with jax_dcrl.py and gpu_ceilings.py; without it there is nothing to compare with
 #   PYTHON  for this and for the peers (default: python3)
 #
@@ -22,7 +22,7 @@ if [ -z "${BIN:-}" ]; then
             { echo "gpu.sh: no $tool here: name a program that was built elsewhere, BIN=path/to/dcrl" >&2; exit 1; }
     done
     (cd "$here/.." && cmake --preset cuda --log-level=WARNING >/dev/null &&
-        cmake --build --preset cuda --target dcrl test_gpu test_gpu_actor) >&2
+        cmake --build --preset cuda --target dcrl test_gpu test_gpu_actor test_gpu_graph) >&2
     BIN=$here/../build-cuda/dcrl
 fi
 [ -x "$BIN" ] || { echo "gpu.sh: $BIN is no program: set BIN" >&2; exit 1; }

@@ -9,7 +9,7 @@ Parts, in the order in which they run:
     lock      3x512, batch 512, n 64, H 2048, 11 bits a state: one seed, and eight seeds in one process
     slots     standard with 16, 128, 1024 and 4096 trees in flight
     eval      a flow policy plays pointmaze-medium: GPU beside the cores
-    checks    test_gpu and test_gpu_actor; with --sanitize also under compute-sanitizer
+    checks    test_gpu_graph, test_gpu_actor and test_gpu; with --sanitize also under compute-sanitizer
     ceilings  PEERS/gpu_ceilings.py: matrix rates and copies that the GPU reaches alone
 
 --quick ends within four minutes, JAX's compiling included: shorter times, JAX at bf16 alone and without its `fixed` mode,
@@ -320,7 +320,7 @@ class Bench:
                 self.table.add(f"{name}, {device}", precision, note=str(failure))
 
     def checks(self):
-        for test in ("test_gpu_actor", "test_gpu"):
+        for test in ("test_gpu_graph", "test_gpu_actor", "test_gpu"):
             path = os.path.join(TESTS, test)
             self.check(test, [path])
             for tool in ("memcheck", "racecheck") if self.args.sanitize else ():
