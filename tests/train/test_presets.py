@@ -17,6 +17,7 @@ SIZES = {"pointmaze": (2, 2), "antmaze": (29, 8), "humanoidmaze": (69, 21), "ant
 TABLE = {  # alpha, td's, mc's, lambda, gamma
     "pointmaze-medium": (2, 10, 2, 0.7, 0.99),
     "pointmaze-large": (2, 10, 2, 0.7, 0.99),
+    "pointmaze-giant": (2, 10, 2, 0.7, 0.995),
     "antmaze-large": (0.7, 0.7, 0.7, 0, 0.99),
     "antsoccer-arena": (0.3, 0.3, 0.3, 0.5, 0.99),
     "humanoidmaze-medium": (0.1, 0.1, 0.1, 0, 0.995),
