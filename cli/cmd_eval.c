@@ -84,8 +84,8 @@ static dc_status evaluate(const dc_world *world, dc_actor *actor, const flags *f
                           dc_eval_score *score) {
     cli_line line;
     cli_line_init(&line);
-    cli_progress progress = {&line, "evaluating", "steps", 0, 0};
-    dc_tell steps = {cli_progress_tell, &progress};
+    cli_progress progress;
+    dc_tell steps = cli_progress_on(&progress, &line, "evaluating", "steps");
     dc_status status = dc_evaluate(world, actor, (int)f->episodes, (uint64_t)f->seed, pool,
                                    &cli_stop, &steps, score);
     cli_line_clear(&line);

@@ -80,8 +80,8 @@ static dc_status compute(atlas *a, const cli_pick *pick, const flags *f) {
     }
     cli_line line;
     cli_line_init(&line);
-    cli_progress progress = {&line, "playing", "steps", 0, 0};
-    dc_tell steps = {cli_progress_tell, &progress};
+    cli_progress progress;
+    dc_tell steps = cli_progress_on(&progress, &line, "playing", "steps");
     dc_status status = dc_evaluate_paths(a->world, &a->actor, (uint64_t)f->seed, a->pool, &cli_stop,
                                          &steps, &score, &a->paths);
     cli_line_clear(&line);

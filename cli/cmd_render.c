@@ -95,8 +95,8 @@ typedef struct studio {
 
 static dc_status play_policy(studio *s, const dc_world *world) {
     const flags *f = s->f;
-    cli_progress progress = {&s->line, "playing", "steps", 0, 0};
-    dc_tell steps = {cli_progress_tell, &progress};
+    cli_progress progress;
+    dc_tell steps = cli_progress_on(&progress, &s->line, "playing", "steps");
     dc_show show = {(int)f->task, (int)f->episode, (int)f->episodes, (uint64_t)f->seed, &steps};
     if (f->episode >= f->episodes)
         return dc_fail(DC_USAGE, "give --episodes as well",
@@ -232,7 +232,7 @@ dc_status cmd_render(int argc, char **argv) {
     DC_TRY(find_subject(&s, args.words[0]));
     cli_catch_signals();
     cli_line_init(&s.line);
-    s.drawing = (cli_progress){&s.line, "drawing", "frames", 0, 0};
+    cli_progress_on(&s.drawing, &s.line, "drawing", "frames");
     dc_status status = make(&s);
     cli_line_clear(&s.line);
     if (status == DC_OK) tell(&s);

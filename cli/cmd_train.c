@@ -261,8 +261,7 @@ static dc_status train(team *t) {
     if (t->runs->gpu) tell_gpu(t->runs->gpu);
     t->watch.tell = tell;
     t->watch.tell_ctx = t;
-    t->playing = (cli_progress){&t->line, "evaluating", "steps", 0, 0};
-    t->steps = (dc_tell){cli_progress_tell, &t->playing};
+    t->steps = cli_progress_on(&t->playing, &t->line, "evaluating", "steps");
     t->watch.steps = &t->steps;
     for (int i = 0; i < t->count; i++) {
         dc_run *run = &t->runs[i];

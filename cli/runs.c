@@ -113,6 +113,12 @@ void cli_progress_tell(void *ctx, int64_t done, int64_t all) {
     cli_line_show(p->line, text);
 }
 
+dc_tell cli_progress_on(cli_progress *progress, cli_line *line, const char *what,
+                        const char *unit) {
+    *progress = (cli_progress){line, what, unit, 0, 0};
+    return (dc_tell){cli_progress_tell, progress};
+}
+
 static dc_status find_step(cli_pick *pick) {
     int64_t *steps;
     int count;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "env/spec.h"
+#include "rollout/eval.h"
 #include "rollout/setting.h"
 #include "train/folder.h"
 #include "train/run.h"
@@ -52,6 +53,8 @@ typedef struct cli_progress {
 } cli_progress;
 // ctx is the progress; the clock starts when none is done.
 void cli_progress_tell(void *ctx, int64_t done, int64_t all);
+// Set it up; the result tells it.
+dc_tell cli_progress_on(cli_progress *progress, cli_line *line, const char *what, const char *unit);
 
 // The next part of *rest before `mark`, which is overwritten; NULL when there is none left.
 char *cli_split(char **rest, char mark);

@@ -3,17 +3,7 @@
 #ifndef OP_CASES_H
 #define OP_CASES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-
-#include "base/philox.h"
-#include "nn/params.h"
-#include "tensor/run.h"
+#include "rig.h"
 
 typedef struct op_case {
     dc_op op;
@@ -53,7 +43,7 @@ static const op_case op_cases[] = {
                                                                             // share
     {DC_OP_expected, 2, {{1, 9, 4}, {1, 36, 1}}, 0, 0, 1, -2, 2},
     {DC_OP_log_likelihood, 2, {{1, 9, 4}, {1, 9, 4}}, 0, 0, 1, -2, 2},
-    {DC_OP_relative_mean, 1, {{2, 9, 3}}, 0, 0, 0, -1, 1}, // its own test below
+    {DC_OP_relative_mean, 1, {{2, 9, 3}}, 0, 0, 0, -1, 1}, // test_ops_double.c has its own
     {DC_OP_mean, 1, {{2, 9, 3}}, 0, 0, 1, -1, 1},
 };
 enum { OP_CASES = sizeof op_cases / sizeof op_cases[0] };
@@ -64,17 +54,10 @@ static inline double op_unit(uint32_t i) {
     return (double)dc_philox(7, 99, 0, i).v[0] / 4294967296.0;
 }
 
-typedef struct op_bench {
-    dc_params params;
-    dc_graph graph;
-    dc_exec exec;
-    dc_pool *pool;
-} op_bench;
-
 // One op over live parameters, its output weighed by a fixed input and averaged; a reduction's by a number, since a GPU
 // knows sums of reductions alone.
-static inline void op_build(op_bench *t, const op_case *c) {
-    *t = (op_bench){0};
+static inline void op_build(rig *t, const op_case *c) {
+    *t = (rig){0};
     assert_int_equal(dc_graph_init(&t->graph), DC_OK);
     dc_ref in[3];
     for (int i = 0; i < c->count; i++) {
@@ -88,25 +71,21 @@ static inline void op_build(op_bench *t, const op_case *c) {
     }
     dc_ref y = dc_apply(&t->graph, c->op, "op", in, c->count, c->a, c->b);
     const dc_node *n = &t->graph.nodes[y];
-    const dc_param_row *row =
-        dc_params_add(&t->params, "w", n->e, n->rows, n->cols, DC_INIT_ZERO, 0, true);
-    bool one = n->e * n->rows * n->cols == 1;
-    dc_ref w = dc_param(&t->graph, "w", n->e, n->rows, n->cols, row->offset, DC_STOPPED);
-    dc_ref loss = one ? dc_affine(&t->graph, y, OP_WEIGHT, 0)
-                      : dc_mean(&t->graph, "loss", dc_mul(&t->graph, y, w));
+    dc_ref loss;
+    if (n->e * n->rows * n->cols == 1) {
+        loss = dc_affine(&t->graph, y, OP_WEIGHT, 0);
+    } else {
+        const dc_param_row *row =
+            dc_params_add(&t->params, "w", n->e, n->rows, n->cols, DC_INIT_ZERO, 0, true);
+        dc_ref w = dc_param(&t->graph, "w", n->e, n->rows, n->cols, row->offset, DC_STOPPED);
+        loss = dc_mean(&t->graph, "loss", dc_mul(&t->graph, y, w));
+    }
     assert_int_equal(dc_graph_finish(&t->graph, loss), DC_OK);
     assert_int_equal(dc_params_alloc(&t->params, 0), DC_OK);
     for (int64_t i = 0; i < t->params.slabs.size; i++)
         t->params.slabs.live[i] = (dc_real)(c->low + (c->high - c->low) * op_unit((uint32_t)i));
     assert_int_equal(dc_pool_new(&t->pool, 2), DC_OK);
     assert_int_equal(dc_exec_init(&t->exec, &t->graph, &t->params.slabs, t->pool), DC_OK);
-}
-
-static inline void op_drop(op_bench *t) {
-    dc_exec_fini(&t->exec);
-    dc_graph_fini(&t->graph);
-    dc_params_free(&t->params);
-    dc_pool_free(t->pool);
 }
 
 #endif

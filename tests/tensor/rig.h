@@ -69,7 +69,7 @@ static inline dc_real run(const rig *t) {
     return *dc_value(&t->exec, t->graph.loss).p;
 }
 
-static const dc_real *grad_of(const rig *t, const char *name) {
+static inline const dc_real *grad_of(const rig *t, const char *name) {
     const dc_param_row *row = dc_params_find(&t->params, name);
     assert_non_null(row);
     return t->params.slabs.grad + row->offset;

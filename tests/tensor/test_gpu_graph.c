@@ -1,6 +1,4 @@
 // Graphs on the GPU against the CPU: every op by itself, and what no agent has yet. Skipped where there is no GPU.
-#include "rig.h"
-
 #include "op_cases.h"
 
 #include "backend/cuda/cuda.h"
@@ -82,10 +80,10 @@ static void test_ops(void **state) {
     if (!cuda) skip();
     for (int i = 0; i < OP_CASES; i++) {
         const op_case *c = &op_cases[i];
-        op_bench t;
+        rig t;
         op_build(&t, c);
         print_message("%s\n", dc_op_name(c->op));
-        dc_exec_run(&t.exec, &dc_backend_cpu);
+        run(&t);
         dc_program *p = compile(&t.graph, &t.params.slabs, DC_FP32);
         float *grad = gradients(p, t.params.slabs.size), loss;
         assert_int_equal(dc_program_value(p, t.graph.loss, &loss), DC_OK);
@@ -98,7 +96,7 @@ static void test_ops(void **state) {
         }
         free(grad);
         dc_program_free(p);
-        op_drop(&t);
+        rig_close(&t);
     }
 }
 

@@ -1,39 +1,24 @@
 // Every op of ops.def against finite differences, in double: each input in turn is a live
 // parameter, and the loss is the mean of the op's output times fixed random weights. The test walks
 // the list and fails on an op without a case. DCRL_TOL=0 prints the true residuals.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "op_cases.h"
 
-static double loss_of(op_bench *t) {
-    dc_exec_run(&t->exec, &dc_backend_cpu);
-    return *dc_value(&t->exec, t->graph.loss).p;
-}
-
 static void check_case(const op_case *c, double tolerance) {
-    op_bench t;
+    rig t;
     op_build(&t, c);
-    loss_of(&t);
+    run(&t);
     double worst = 0;
     for (int i = 0; i < c->count; i++) {
         if (!(c->trained >> i & 1)) continue;
         const dc_param_row *row = &t.params.rows[i];
         for (int64_t k = 0; k < (int64_t)row->e * row->rows * row->cols; k++) {
             double *x = &t.params.slabs.live[row->offset + k], keep = *x, h = 1e-5;
-            loss_of(&t);
+            run(&t);
             double grad = t.params.slabs.grad[row->offset + k];
             *x = keep + h;
-            double up = loss_of(&t);
+            double up = run(&t);
             *x = keep - h;
-            double down = loss_of(&t);
+            double down = run(&t);
             *x = keep;
             double error = fabs(grad - (up - down) / (2 * h));
             if (error > worst) worst = error;
@@ -42,7 +27,7 @@ static void check_case(const op_case *c, double tolerance) {
     if (tolerance == 0 || worst > tolerance)
         printf("%-16s worst |gradient - difference| %.2e\n", dc_op_name(c->op), worst);
     if (tolerance > 0) assert_true(worst <= tolerance);
-    op_drop(&t);
+    rig_close(&t);
 }
 
 static void test_gradients(void **state) {
@@ -57,9 +42,9 @@ static void test_gradients(void **state) {
 static void test_relative_mean(void **state) {
     (void)state;
     op_case c = {DC_OP_relative_mean, 1, {{2, 9, 3}}, 0, 0, 1, -1, 1};
-    op_bench t;
+    rig t;
     op_build(&t, &c);
-    loss_of(&t);
+    run(&t);
     int count = 2 * 9 * 3;
     double size = 0, sum = 0;
     for (int i = 0; i < count; i++) {
@@ -67,10 +52,10 @@ static void test_relative_mean(void **state) {
         sum += t.params.slabs.live[i] / count;
     }
     double w = OP_WEIGHT;
-    assert_true(fabs(loss_of(&t) - w * sum / (size + 1e-6)) < 1e-12);
+    assert_true(fabs(run(&t) - w * sum / (size + 1e-6)) < 1e-12);
     for (int i = 0; i < count; i++)
         assert_true(fabs(t.params.slabs.grad[i] - w / (size + 1e-6) / count) < 1e-12);
-    op_drop(&t);
+    rig_close(&t);
 }
 
 static void test_list_is_covered(void **state) {

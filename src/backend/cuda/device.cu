@@ -252,7 +252,9 @@ extern "C" dc_status dc_recording_new(dc_recording **out, dc_cuda *cuda, dc_enqu
     cudaError_t error = cudaGraphInstantiate(&exec, graph, 0);
     cudaGraphDestroy(graph);
     CU(error);
-    CU(cudaGraphUpload(exec, cuda->stream));
+    error = cudaGraphUpload(exec, cuda->stream);
+    if (error != cudaSuccess) cudaGraphExecDestroy(exec);
+    CU(error);
     *out = new dc_recording{cuda, exec};
     return DC_OK;
 }

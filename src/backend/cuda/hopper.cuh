@@ -152,8 +152,9 @@ __device__ static inline void multiply_turned(float c[64], uint64_t a, uint64_t 
     PRODUCT_128("k16.f32.bf16.bf16", ", 1, 1");
 }
 
-// The same in TF32 with a first factor from registers: with g = lane / 4 and t = lane % 4, row warp * 16 + g has numbers t and
-// t + 4 of the inner dimension in a[0] and a[2], row warp * 16 + g + 8 in a[1] and a[3]. They must stay until it is done.
+// As multiply_128 in TF32, with the first factor in registers: with g = lane / 4 and t = lane % 4, row warp * 16 + g has
+// numbers t and t + 4 of the inner dimension in a[0] and a[2], row warp * 16 + g + 8 in a[1] and a[3]. They must stay until
+// it is done.
 __device__ static inline void multiply_held(float c[64], const float a[4], uint64_t b, int add) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"
                  "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"

@@ -611,7 +611,6 @@ __device__ static void store_turned(const mlp &j, const mlp_layer &l, const tile
                    shared_address(p.out) + i * TURNED_BYTES, TURNED_BYTES);
 }
 
-// Sum `kind` of the group, of a column.
 template <typename S> __device__ static inline float warps_sum(const S *s, int number, int c) {
     float sum = 0;
 #pragma unroll
@@ -620,6 +619,7 @@ template <typename S> __device__ static inline float warps_sum(const S *s, int n
     return sum;
 }
 
+// Sum `kind` of the group, of a column.
 __device__ static inline float group_sum(const group_sums<bf16> *s, int kind, int c) {
     if (kind == D_B || kind == D_MEAN) {
         int first = kind == D_B ? 0 : 2;

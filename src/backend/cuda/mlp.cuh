@@ -10,7 +10,7 @@ enum {
     HALF_BYTES = COLUMNS * LINE,   // of a panel
 };
 
-// What products read is T: bf16, or float that is rounded to TF32.
+// What products read is T: bf16, or float, rounded to TF32 but for x, of which they take the upper bits.
 template <typename T> struct of {
     enum {
         SPAN = LINE / sizeof(T),                      // columns of a piece

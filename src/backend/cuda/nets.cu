@@ -6,7 +6,7 @@
 static bool trace_net(const dc_program *p, dc_ref head, net *out) {
     auto alone = [](const dc_node *, int i) { return i == 0; };
     const dc_node *last = node(p, head);
-    auto typed = [p](dc_ref r) { return p->spec.precision == DC_TF32 || p->half[r]; };
+    auto typed = [p](dc_ref r) { return is_tf32(p) || p->half[r]; };
     *out = net();
     out->head = head;
     dc_ref at = last->in[0];
@@ -43,7 +43,7 @@ static bool shares_gradients(const dc_program *p, const net *n) {
 void dc_nets_find(dc_program *p) {
     p->net_of.assign((size_t)p->g->count, -1);
     // A policy that is asked in TF32 is not compared with the CPU by any test yet.
-    bool may = p->spec.precision == DC_BF16 || (p->spec.precision == DC_TF32 && p->g->loss >= 0);
+    bool may = p->spec.precision == DC_BF16 || (is_tf32(p) && p->g->loss >= 0);
     for (dc_ref r = 0; may && r < p->g->count; r++) {
         net n;
         if (!is_head(p, r) || !trace_net(p, r, &n)) continue;
@@ -67,7 +67,7 @@ static panels *panels_of(dc_program *p, const dc_node *w) {
 
 static dc_status take_panels(dc_program *p, void **mine, int e, int in, int out,
                              const void **seen) {
-    int wide = out <= THIN ? THIN : out, lines = div_up(in, line_of(p->spec.precision == DC_TF32));
+    int wide = out <= THIN ? THIN : out, lines = div_up(in, line_of(is_tf32(p)));
     if (!*mine) DC_TRY(take(p, (size_t)e * (size_t)lines * LINE * (size_t)wide, mine));
     *seen = *mine;
     return DC_OK;
@@ -118,8 +118,7 @@ static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
 static dc_status take_net(dc_program *p, net *n) {
     const dc_node *head = node(p, n->head), *x = node(p, n->x), *first = node(p, n->linear[0]);
     mlp *j = &n->job;
-    *j = mlp{head->e,    (int)n->linear.size(),       first->cols, x->cols,
-             head->cols, p->spec.precision == DC_TF32};
+    *j = mlp{head->e, (int)n->linear.size(), first->cols, x->cols, head->cols, is_tf32(p)};
     j->x = value_of(p, n->x);
     int **used = &p->used[(size_t)n->x];
     if (x->op == DC_OP_INPUT && !*used) DC_TRY(upload(p, &x->rows, sizeof x->rows, (void **)used));

@@ -488,7 +488,7 @@ static void list_pieces(dc_program *p, std::vector<piece> *out) {
         const panels *f = &p->matrices[(size_t)m];
         flat(f->offset);
         for (int e = 0; e < f->e; e++)
-            for (int row = 0; row < f->rows; row += strip_rows(p->spec.precision == DC_TF32))
+            for (int row = 0; row < f->rows; row += strip_rows(is_tf32(p)))
                 out->push_back(
                     piece{f->offset + ((int64_t)e * f->rows + row) * f->cols, m, e, row, 0});
         at = f->offset + (int64_t)f->e * f->rows * f->cols;
@@ -526,8 +526,8 @@ static dc_status upload_part(dc_program *p, update_job *j, int64_t from, int64_t
     return upload(p, blocks.data(), blocks.size() * sizeof(int2), (void **)&j->sum_blocks);
 }
 
-// Does every gradient leave its share of the norm? A layer that is no part of a network does not, and what two sums make
-// has no square until both are there.
+// Does every gradient leave its share of the norm? A layer that is no part of a network does not, nor does a sum that is
+// added to what is there already.
 static bool shares_norm(const dc_program *p) {
     for (const column_sum &s : p->sums)
         if (s.add) return false;
@@ -574,7 +574,7 @@ static dc_status upload_lists(dc_program *p) {
     if (!metrics.empty())
         DC_TRY(upload(p, metrics.data(), metrics.size() * sizeof(float *), (void **)&j->metrics));
     if (p->g->loss >= 0) j->loss = (const float *)value_of(p, p->g->loss).p;
-    j->tf32 = p->spec.precision == DC_TF32;
+    j->tf32 = is_tf32(p);
     for (const panels &m : p->matrices)
         j->widest = m.cols > j->widest ? m.cols : j->widest;
     j->shadow_count = (int)p->shadows.size();

@@ -104,6 +104,10 @@ static inline bool is_thin(const dc_program *p, dc_ref r) {
     return n->op == DC_OP_linear && p->norm_of[r] >= 0 && node(p, n->in[0])->cols <= HEAD_MAX;
 }
 
+static inline bool is_tf32(const dc_program *p) {
+    return p->spec.precision == DC_TF32;
+}
+
 static inline bool trained(const dc_node *n) {
     return n->lo < n->hi;
 }

@@ -280,7 +280,7 @@ __device__ static void store_along(const piece &s, const panels &f, const strip<
     }
 }
 
-// Between rows, so that store_down asks no bank twice.
+// Between rows, so that store_down asks no bank twice in TF32 (and some twice in bf16).
 template <typename T> static __host__ __device__ inline int strip_ld(const update_job &j) {
     return (j.widest + 7) / 8 * 8 + (sizeof(T) == 2 ? 8 : 4);
 }
