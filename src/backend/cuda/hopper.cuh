@@ -169,7 +169,9 @@ __device__ static inline void multiply_held(float c[64], const float a[4], uint6
 }
 
 // ---- a ring of stages: thread 0 asks for what products read, all use it and give it back ----
-template <int STAGES, int BYTES> struct ring {
+// GIVERS: lanes of a warp that give a stage back. One will do where tensor cores alone read it; where lanes load from it,
+// each gives it back for itself, after its own loads.
+template <int STAGES, int BYTES, int GIVERS = 1> struct ring {
     char *p;
     uint32_t at, full, empty;
 
@@ -181,7 +183,7 @@ template <int STAGES, int BYTES> struct ring {
         if (threadIdx.x == 0) {
             for (int i = 0; i < STAGES; i++) {
                 barrier_new(full + i * 8, 1);
-                barrier_new(empty + i * 8, users);
+                barrier_new(empty + i * 8, users * GIVERS);
             }
             asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         }
@@ -215,7 +217,7 @@ template <int STAGES, int BYTES> struct ring {
             products_end();
             products_wait<1>();
             if (!i) continue;
-            if (threadIdx.x % 32 == 0) release(i - 1);
+            if (threadIdx.x % 32 < GIVERS) release(i - 1);
             if (threadIdx.x == 0 && i - 1 + STAGES < count) ask(i - 1 + STAGES);
             __syncwarp();
         }

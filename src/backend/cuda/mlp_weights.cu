@@ -20,7 +20,7 @@ struct dw_scratch { // beside the ring
 };
 
 #ifdef HOPPER
-typedef ring<DW_STAGES, DW_STAGE> dw_ring;
+template <typename T> using dw_ring = ring<DW_STAGES, DW_STAGE, sizeof(T) == 2 ? 1 : 32>;
 
 struct dw_tile {
     int layer, e, in0, out0, chunks, first; // chunks of this block
@@ -42,7 +42,7 @@ template <typename T, int TEAM> __device__ static dw_tile find_tile(const mlp &j
 
 // A chunk: 128 columns of X, and of d. A first layer may have fewer columns than a tile.
 template <typename T>
-__device__ static void ask_chunk(const mlp &j, const dw_tile &t, const dw_ring &r, int c) {
+__device__ static void ask_chunk(const mlp &j, const dw_tile &t, const dw_ring<T> &r, int c) {
     enum { ROWS = chunk<T>::ROWS, PIECES = chunk<T>::PIECES, BYTES = chunk<T>::BYTES };
     const mlp_layer &l = j.layer[t.layer];
     int row = j.lo + (t.first + c) * ROWS, inside = row % MLP_ROWS * LINE,
@@ -114,7 +114,7 @@ template <int TEAM> __device__ static void gather_shares(float acc[64], char *sh
 // acc += X^T d for a chunk's rows: a group of four warps has 64 inputs and all outputs of the tile.
 template <typename T> struct tile_product;
 template <> struct tile_product<bf16> {
-    __device__ void run(float acc[64], const dw_ring &r, int c) const {
+    __device__ void run(float acc[64], const dw_ring<bf16> &r, int c) const {
         uint32_t x = r.address(c) + threadIdx.x / 128 * PIECE_BYTES,
                  d = r.address(c) + 2 * PIECE_BYTES;
 #pragma unroll
@@ -135,7 +135,7 @@ template <> struct tile_product<float> {
             at[i] = warp / 2 * chunk<float>::BYTES +
                     place<float>(lane % 4 * 2 + i / 2, warp % 2 * 16 + i % 2 * 8 + lane / 4);
     }
-    __device__ void run(float acc[64], const dw_ring &r, int c) const {
+    __device__ void run(float acc[64], const dw_ring<float> &r, int c) const {
         float x[4][4];
 #pragma unroll
         for (int k = 0; k < 4; k++)
@@ -149,7 +149,6 @@ template <> struct tile_product<float> {
                           c || k);
         products_end();
         products_wait<0>(); // x is free again
-        __syncwarp();       // and all lanes have read it, before one of them gives the stage back
     }
 };
 
@@ -157,7 +156,7 @@ template <typename T, int TEAM> __device__ static void run_weights(const mlp &j)
     extern __shared__ __align__(1024) char shared[];
     dw_tile t = find_tile<T, TEAM>(j);
     dw_scratch *s = (dw_scratch *)(shared + DW_STAGES * DW_STAGE);
-    dw_ring r(shared, s->barriers, DW_THREADS / 32);
+    dw_ring<T> r(shared, s->barriers, DW_THREADS / 32);
     const mlp_layer &l = j.layer[t.layer];
     float acc[64];
 #pragma unroll
