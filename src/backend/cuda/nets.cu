@@ -2,21 +2,26 @@
 // where their sums go.
 #include "backend/cuda/program.cuh"
 
+// Is `reader` the only one that reads r, and as its rows? What lies inside of a network is there for nobody else.
+static bool read_by(const dc_program *p, dc_ref r, dc_ref reader) {
+    return consumers(p, r, [=](const dc_node *n, int i) { return n == node(p, reader) && !i; });
+}
+
 // The hidden layers that lead to a head, last first; false where mlp.cu cannot do them.
 static bool trace_net(const dc_program *p, dc_ref head, net *out) {
-    auto alone = [](const dc_node *, int i) { return i == 0; };
     const dc_node *last = node(p, head);
     auto typed = [p](dc_ref r) { return is_tf32(p) || p->half[r]; };
     *out = net();
     out->head = head;
-    dc_ref at = last->in[0];
+    dc_ref at = last->in[0], above = head;
     while (node(p, at)->op == DC_OP_gelu_layernorm) {
         dc_ref linear = node(p, at)->in[0];
-        if (node(p, linear)->op != DC_OP_linear || p->norm_of[linear] != at ||
-            !consumers(p, at, alone) || !typed(at) || !typed(linear))
+        if (node(p, linear)->op != DC_OP_linear || !read_by(p, linear, at) ||
+            !read_by(p, at, above) || !typed(at) || !typed(linear))
             return false;
         out->norm.insert(out->norm.begin(), at);
         out->linear.insert(out->linear.begin(), linear);
+        above = linear;
         at = node(p, linear)->in[0];
     }
     const dc_node *x = node(p, at);
@@ -25,7 +30,8 @@ static bool trace_net(const dc_program *p, dc_ref head, net *out) {
         x->base != at || x->e != 1 || last->lo % MLP_ROWS)
         return false;
     for (dc_ref r : out->linear)
-        if (node(p, r)->cols != node(p, out->linear[0])->cols) return false;
+        if (node(p, r)->cols != node(p, out->linear[0])->cols || node(p, r)->e != last->e)
+            return false;
     return dc_mlp_fits(p->cuda, node(p, out->linear[0])->cols, x->cols);
 }
 
