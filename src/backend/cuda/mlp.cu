@@ -205,9 +205,8 @@ __device__ static void activate(const mlp &j, const mlp_layer &l, const tile &t,
                scale = *(float2 *)&t.s->scale[c];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            float2 x = as_kept<T>(acc[4 * i + 2 * h] * r[h].x + (r[h].y * u.x + v.x),
-                                  acc[4 * i + 2 * h + 1] * r[h].x + (r[h].y * u.y + v.y));
-            mine.set(i, h, x);
+            float2 x = mine.set(i, h, acc[4 * i + 2 * h] * r[h].x + (r[h].y * u.x + v.x),
+                                acc[4 * i + 2 * h + 1] * r[h].x + (r[h].y * u.y + v.y));
             x.x *= gate_of<T>(x.x, x.x * x.x);
             x.y *= gate_of<T>(x.y, x.y * x.y);
             sum[h] += x.x + x.y;

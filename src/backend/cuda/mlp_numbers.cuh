@@ -18,15 +18,6 @@ template <> __device__ inline float gate_of<float>(float x, float x2) { // to 1e
     return __fdividef(1.0f, 1.0f + __expf(x * (-1.5957691216f - 0.0713548162f * x2)));
 }
 
-// Two numbers as they are kept for backward.
-template <typename T> __device__ static inline float2 as_kept(float a, float b);
-template <> __device__ inline float2 as_kept<bf16>(float a, float b) {
-    return unpack(pack(a, b));
-}
-template <> __device__ inline float2 as_kept<float>(float a, float b) {
-    return make_float2(a, b);
-}
-
 // Two numbers as products read them, into shared memory.
 template <typename T> __device__ static inline void put_pair(char *to, float a, float b);
 template <> __device__ inline void put_pair<bf16>(char *to, float a, float b) {
@@ -37,17 +28,22 @@ template <> __device__ inline void put_pair<float>(char *to, float a, float b) {
 }
 
 // What GELU got, of 8 columns a thread has four numbers. 16 bytes of memory at a time: two times four of bf16, or four.
+// GELU goes on with what backward will read, which `set` gives.
 template <typename T> struct kept_numbers;
 template <> struct kept_numbers<bf16> {
     uint32_t word[4];
-    __device__ void set(int i, int h, float2 v) { word[i % 2 * 2 + h] = pack(v.x, v.y); }
+    __device__ float2 set(int i, int h, float a, float b) {
+        uint32_t both = pack(a, b);
+        word[i % 2 * 2 + h] = both;
+        return unpack(both);
+    }
     __device__ void store(uint4 *to, int i) {
         if (i % 2) to[i / 2 * 128] = make_uint4(word[0], word[1], word[2], word[3]);
     }
 };
 template <> struct kept_numbers<float> {
     float2 v[2];
-    __device__ void set(int i, int h, float2 x) { v[h] = x; }
+    __device__ float2 set(int i, int h, float a, float b) { return v[h] = make_float2(a, b); }
     __device__ void store(uint4 *to, int i) {
         *(float4 *)(to + i * 128) = make_float4(v[0].x, v[0].y, v[1].x, v[1].y);
     }
