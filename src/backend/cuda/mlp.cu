@@ -20,7 +20,14 @@ struct scratch { // beside the ring
 };
 
 enum { FOLD = 64 }; // columns that a block adds up for u and v
-enum { THIN_STAGES = 8, THIN_STAGE = PIECE_BYTES + THIN * LINE, THIN_THREADS = 128 };
+enum {
+    THIN_STAGES = 8,
+    THIN_STAGE = PIECE_BYTES + THIN * LINE,
+    THIN_BYTES = THIN_STAGES * (THIN_STAGE + 16), // with barriers
+    THIN_THREADS = 128,
+};
+static_assert(shared_holds(BLOCKS, RING + sizeof(scratch)) && shared_holds(BLOCKS, THIN_BYTES),
+              "a multiprocessor holds BLOCKS, of the thin ones too");
 
 #ifdef HOPPER
 
@@ -379,7 +386,10 @@ template <> struct places<float> {
         head = (float *)r.memory(steps + 2);
     }
 };
-static_assert(GROUPS == 2 && GROUPS * (sizeof(group_sums<bf16>) + PIECE_BYTES) <= STAGE &&
+static_assert(GROUPS == 2 && GROUPS * of<bf16>::BLOCK_BYTES <= STAGE &&
+                  of<float>::BLOCK_BYTES <= STAGE &&
+                  MLP_ROWS / TURNED_ROWS * TURNED_BYTES <= of<float>::BLOCK_BYTES &&
+                  GROUPS * (sizeof(group_sums<bf16>) + PIECE_BYTES) <= STAGE &&
                   GROUPS * sizeof(group_sums<float>) <= STAGE &&
                   HEAD_MAX * COLUMNS * sizeof(float) <= STAGE,
               "all have their place in a stage");
@@ -784,7 +794,7 @@ static dc_status start_any(dc_cuda *cuda, const mlp *j, bool back, int layer) {
 template <bool HEAD> static dc_status start_thin(dc_cuda *cuda, const mlp *j) {
     int blocks = div_up(HEAD ? j->x.rows : j->hi - j->lo, MLP_ROWS);
     return launch(cuda, j->tf32 ? thin<float, HEAD> : thin<bf16, HEAD>, dim3(blocks, j->e),
-                  THIN_THREADS, THIN_STAGES * (THIN_STAGE + 16), 1, true, "network(", *j);
+                  THIN_THREADS, THIN_BYTES, 1, true, "network(", *j);
 }
 
 dc_status dc_mlp_forward(dc_cuda *cuda, const mlp *j) {

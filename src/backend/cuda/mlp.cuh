@@ -10,6 +10,12 @@ enum {
     HALF_BYTES = COLUMNS * LINE,   // of a panel
 };
 
+// Do so many blocks find room in the 228 kB of a multiprocessor's shared memory? Beside what it asks for, a block takes a
+// kilobyte for the system, and one for arrays that its kernel declares: rings begin at whole ones.
+constexpr bool shared_holds(int blocks, size_t bytes) {
+    return blocks * (bytes + 2048) <= 228 * 1024;
+}
+
 // What products read is T: bf16, or float, rounded to TF32 but for x, of which they take the upper bits.
 template <typename T> struct of {
     enum {

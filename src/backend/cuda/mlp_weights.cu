@@ -6,7 +6,7 @@
 #include <cooperative_groups.h>
 
 enum { MANY_BLOCKS = 264 }; // that fit the device at once
-enum { DW_STAGES = 3, DW_STAGE = 4 * PIECE_BYTES, DW_THREADS = 256 };
+enum { DW_STAGES = 3, DW_STAGE = 4 * PIECE_BYTES, DW_THREADS = 256, DW_BLOCKS = 2 };
 template <typename T> struct chunk { // of rows, that a stage holds; pieces of 128 columns
     enum {
         ROWS = sizeof(T) == 2 ? (int)MLP_ROWS : (int)TURNED_ROWS,
@@ -18,6 +18,13 @@ struct dw_scratch { // beside the ring
     float mean[COLUMNS], all[COLUMNS], scale[COLUMNS], shift[COLUMNS];
     uint64_t barriers[2 * DW_STAGES];
 };
+enum { DW_BYTES = DW_STAGES * DW_STAGE + sizeof(dw_scratch) };
+static_assert(2 * chunk<bf16>::PIECES * chunk<bf16>::BYTES <= DW_STAGE &&
+                  chunk<float>::PIECES * chunk<float>::BYTES + TURNED_BYTES <= DW_STAGE,
+              "a stage holds a chunk of X and of d");
+static_assert(COLUMNS * COLUMNS * sizeof(float) <= DW_STAGES * DW_STAGE,
+              "the ring holds the shares of a tile (gather_shares)");
+static_assert(shared_holds(DW_BLOCKS, DW_BYTES), "a multiprocessor holds DW_BLOCKS");
 
 #ifdef HOPPER
 template <typename T> using dw_ring = ring<DW_STAGES, DW_STAGE, sizeof(T) == 2 ? 1 : 32>;
@@ -240,7 +247,7 @@ template <typename T> __device__ static void run_head_weights(const mlp &j, floa
 #endif // HOPPER
 
 template <typename T, int TEAM>
-__global__ static void __launch_bounds__(DW_THREADS, 2)
+__global__ static void __launch_bounds__(DW_THREADS, DW_BLOCKS)
     weight_gradients(const __grid_constant__ mlp j) {
 #ifdef HOPPER
     run_weights<T, TEAM>(j);
@@ -257,8 +264,7 @@ __global__ static void __launch_bounds__(128)
 
 template <int TEAM> static dc_status start(dc_cuda *cuda, const mlp *j, int tiles) {
     return launch(cuda, j->tf32 ? weight_gradients<float, TEAM> : weight_gradients<bf16, TEAM>,
-                  dim3(tiles, j->e, TEAM), DW_THREADS, DW_STAGES * DW_STAGE + sizeof(dw_scratch),
-                  TEAM, false, "network(", *j);
+                  dim3(tiles, j->e, TEAM), DW_THREADS, DW_BYTES, TEAM, false, "network(", *j);
 }
 
 static int weight_tiles(const mlp *j) {
