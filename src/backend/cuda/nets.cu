@@ -48,8 +48,7 @@ static bool shares_gradients(const dc_program *p, const net *n) {
 
 void dc_nets_find(dc_program *p) {
     p->net_of.assign((size_t)p->g->count, -1);
-    // A policy that is asked in TF32 is not compared with the CPU by any test yet.
-    bool may = p->spec.precision == DC_BF16 || (is_tf32(p) && p->g->loss >= 0);
+    bool may = p->spec.precision == DC_BF16 || is_tf32(p);
     for (dc_ref r = 0; may && r < p->g->count; r++) {
         net n;
         if (!is_head(p, r) || !trace_net(p, r, &n)) continue;
