@@ -455,10 +455,16 @@ extern "C" dc_status dc_twin_draw(dc_twin *t, int ahead) {
     int blocks = trees + (rest ? (j->batch + threads - 1) / threads : 0);
     cudaStream_t stream = dc_cuda_stream(t->cuda);
     DC_TRY(dc_cuda_want_shared(t->cuda, (const void *)draw));
-    DC_TRY(dc_cuda_want_shared(t->cuda, (const void *)pack_rows));
     if (blocks) // of a fed twin there are none
         draw<<<blocks, threads, j->tree ? (size_t)j->batch * 4 : 0, stream>>>(*j, ahead);
-    if (t->packs) pack_rows<<<t->pack_inputs, 1024, 0, stream>>>(t->packs, t->firsts, j->batch);
+    return dc_cuda_started("sampling");
+}
+
+extern "C" dc_status dc_twin_pack(dc_twin *t) {
+    if (!t->packs) return DC_OK;
+    DC_TRY(dc_cuda_want_shared(t->cuda, (const void *)pack_rows));
+    pack_rows<<<t->pack_inputs, 1024, 0, dc_cuda_stream(t->cuda)>>>(t->packs, t->firsts,
+                                                                    t->job.batch);
     return dc_cuda_started("sampling");
 }
 

@@ -34,9 +34,10 @@ dc_status dc_twin_fed(dc_twin **twin, dc_cuda *cuda, dc_program *program, const 
                       const dc_feeds *feeds, const dc_feeder *feeder, int member, const void *ring,
                       int steps);
 void dc_twin_free(dc_twin *twin); // Nullable
-// Enqueue the rows of the program's next step: sample, then gather into its inputs.
-// `ahead` 1: those of the step after the one under way.
+// Enqueue the rows of the program's next step: sample, find places for the children that need a network, gather into
+// its inputs. `ahead` 1: those of the step after the one under way.
 dc_status dc_twin_draw(dc_twin *twin, int ahead);
+dc_status dc_twin_pack(dc_twin *twin);
 dc_status dc_twin_gather(dc_twin *twin, int ahead);
 // Slots from and to the host's sampler, for checkpoints; a fed twin has none.
 dc_status dc_twin_put(dc_twin *twin, const dc_sampler *sampler);

@@ -45,16 +45,26 @@ static dc_status draw_next(void *ctx) {
     return dc_twin_draw(m->twin, 1);
 }
 
+static dc_status pack_next(void *ctx) {
+    const member *m = ctx;
+    return dc_twin_pack(m->twin);
+}
+
 static dc_status gather_next(void *ctx) {
     const member *m = ctx;
     return dc_twin_gather(m->twin, 1);
 }
 
-// The rows of a step are drawn while the weights of the one before are updated.
-static dc_status enqueue_member(member *m, int steps) {
-    dc_beside next = {draw_next, gather_next, m};
+static dc_status make_rows(member *m) {
     DC_TRY(dc_twin_draw(m->twin, 0));
-    DC_TRY(dc_twin_gather(m->twin, 0));
+    DC_TRY(dc_twin_pack(m->twin));
+    return dc_twin_gather(m->twin, 0);
+}
+
+// The rows of a step are made beside the one before.
+static dc_status enqueue_member(member *m, int steps) {
+    dc_beside next = {draw_next, pack_next, gather_next, m};
+    DC_TRY(make_rows(m));
     for (int i = 0; i < steps; i++)
         DC_TRY(dc_program_step(m->program, i + 1 < steps ? &next : NULL));
     return DC_OK;
@@ -91,7 +101,8 @@ static dc_status build_program(dc_gpu *gpu, member *m, const dc_gpu_spec *spec) 
                                .eps = 1e-8,
                                .tau = spec->tau,
                                .policy_first = a->policy_first,
-                               .policy_after = a->policy_after};
+                               .policy_after = a->policy_after,
+                               .beside = gpu->count};
     return dc_program_new(&m->program, gpu->cuda, &program);
 }
 
@@ -339,8 +350,7 @@ dc_status dc_gpu_gradients(dc_gpu *gpu, int number, float *values) {
     member *m = &gpu->members[number];
     dc_agent *a = m->agent;
     if (gpu->feed) DC_TRY(dc_gpu_feed_need(gpu->feed, gpu->step, 1));
-    DC_TRY(dc_twin_draw(m->twin, 0));
-    DC_TRY(dc_twin_gather(m->twin, 0));
+    DC_TRY(make_rows(m));
     DC_TRY(dc_program_gradients(m->program));
     DC_TRY(dc_cuda_get(gpu->cuda, a->params.slabs.grad, dc_program_slabs(m->program)->grad,
                        (size_t)a->params.slabs.size * sizeof(dc_real)));

@@ -33,7 +33,7 @@ bool dc_gpu_fed(const dc_gpu *gpu); // rows come from the host
 // standing at `step`.
 dc_status dc_gpu_send(dc_gpu *gpu, int member, uint64_t step, const double *sums);
 // Train all members for `steps` steps and wait. bad[member] is the first step with NaN or Inf, -1 if all
-// were fine; nothing of it was updated from there on. sums[member] receives its sums of the metrics and
+// were fine; nothing of it was updated from there on (but see dc_cuda_state). sums[member] receives its sums of the metrics and
 // of the gradient's norm since they were last cleared.
 dc_status dc_gpu_train(dc_gpu *gpu, int64_t steps, int64_t *bad, double *const *sums);
 // Set the sums of all members to zero.

@@ -540,8 +540,8 @@ static void train_part(population *p, const test_case *c, int part) {
 static void test_population(void **state) {
     (void)state;
     if (!present) skip();
-    static const int chosen[] = {3, 6, 13};
-    for (int i = 0; i < 6; i++) {
+    static const int chosen[] = {3, 6, 13, 0};
+    for (int i = 0; i < 8; i++) {
         const test_case *c = &cases[chosen[i / 2]];
         population alone, all, apart, nan;
         feed = "feed=device";
@@ -663,6 +663,18 @@ static void test_nan_rows(void **state) {
     }
     assert_string_equal(said[0], said[1]);
     assert_string_equal(said[0], said[2]);
+    static const char *const precisions[] = {"tf32", "bf16"};
+    for (int k = 0; k < 2; k++) { // where weights are updated with their dW
+        dc_run run;
+        configure(&run, &cases[7], precisions[k], "hidden=256,256");
+        run.options.seed = 3;
+        if (dc_run_start(&run, &spiked, NULL) != DC_OK) fail_msg("%s", dc_error());
+        assert_int_equal(dc_run_train(&run), DC_NOT_FINITE);
+        const dc_slabs *s = &run.agent.params.slabs;
+        for (int64_t i = 0; i < s->size; i++)
+            assert_true(isfinite(s->live[i]) && isfinite(s->m[i]) && isfinite(s->v[i]));
+        dc_run_fini(&run);
+    }
 }
 
 // NaN in the weights is found at its step and named, and nothing is updated.
@@ -672,11 +684,18 @@ static void test_nan(void **state) {
     dc_run run;
     start(&run, &cases[6], "bf16", "", NULL);
     warm(&run, 20);
-    run.agent.params.slabs.live[5] = NAN;
+    const dc_slabs *s = &run.agent.params.slabs;
+    size_t bytes = (size_t)s->size * sizeof(float);
+    s->live[5] = NAN;
+    float *before = malloc(bytes);
+    assert_non_null(before);
+    memcpy(before, s->live, bytes);
     run.options.steps = 100;
     assert_int_equal(dc_run_train(&run), DC_NOT_FINITE);
     assert_non_null(strstr(dc_error(), "at step 21"));
     assert_non_null(strstr(dc_error(), "critic/0"));
+    assert_memory_equal(s->live, before, bytes);
+    free(before);
     dc_run_fini(&run);
 }
 

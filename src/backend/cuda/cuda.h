@@ -65,7 +65,7 @@ enum { DC_CUDA_SUMS = 32 };
 typedef struct dc_cuda_state {
     uint64_t step; // updates done
     // First step with NaN or Inf in loss or gradient, -1: none. Nothing is updated from then on, except that weights
-    // before policy_first may have made that step (dc_program_step).
+    // before policy_first may have made that step (dc_program_step), and all may if a matrix's gradient alone has it.
     int64_t bad_step;
     double sums[DC_CUDA_SUMS]; // metrics, then the gradient's norm, added up over steps
     double norm2;              // of the last gradient
@@ -83,6 +83,7 @@ typedef struct dc_program_spec {
     // After so many updates of the weights before policy_first, only those from there on are trained,
     // and Adam counts anew; 0: all together.
     int64_t policy_first, policy_after;
+    int beside; // how many such programs run side by side; 0: this one alone
 } dc_program_spec;
 
 // Compile. Borrows: cuda and graph (until freed).
@@ -110,10 +111,11 @@ typedef dc_status dc_enqueue_fn(void *ctx);
 // Enqueue forward and, if the graph has a loss, backward.
 dc_status dc_program_gradients(dc_program *program);
 // And guard, EMA, Adam and metrics. Weights before policy_first may be updated before the policy's gradient is there.
-// Side by side with the update, if `beside` is not NULL: what `first` enqueues, which must not touch the inputs; then
-// `then`.
+// If another step follows in the same recording, `beside` makes its rows: `draw` enqueues what touches nothing of this
+// step and may go beside all of it, `pack` what writes inputs that no layer reads, `gather` the others; both go beside the
+// update.
 typedef struct dc_beside {
-    dc_enqueue_fn *first, *then;
+    dc_enqueue_fn *draw, *pack, *gather;
     void *ctx;
 } dc_beside;
 dc_status dc_program_step(dc_program *program, const dc_beside *beside);

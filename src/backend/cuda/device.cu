@@ -37,11 +37,11 @@ static dc_status new_branch(dc_cuda *cuda) {
     branch *b = new branch();
     cuda->branches.push_back(b);
     CU(cudaEventCreateWithFlags(&b->done, cudaEventDisableTiming));
-    int least, greatest; // an early update goes where there is room
+    int least, greatest; // an early update goes where there is room, but for its small launches
     CU(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     for (int i = 0; i < ALL_LANES; i++)
         CU(cudaStreamCreateWithPriority(&b->lanes[i], cudaStreamNonBlocking,
-                                        i < LANES ? greatest : least));
+                                        i < LANES || i == EARLY_LANE + 1 ? greatest : least));
     if (!cuda->stream) cuda->stream = b->lanes[0];
     for (int i = 0; i < LANES; i++)
         DC_TRY(dc_cuda_take(cuda, cuda->workspace_bytes, "the workspace of a run",

@@ -41,16 +41,14 @@ static bool leaves_slot(const narrow *n) {
 static void open_phase(group *g) {
     int load = (int)g->loads.size(), measure = (int)g->measures.size(), step = (int)g->steps.size();
     g->phase = (int)g->ops.size();
-    g->phases.push_back(narrow_phase{load, load, measure, measure, step, step, 0});
+    g->phases.push_back(narrow_phase{{{load, load, step, step, 0}}, measure, measure});
 }
 
 static void close_phase(group *g) {
     narrow_phase *p = &g->phases.back();
-    p->load_end = (int)g->loads.size();
+    p->track[0].load_end = (int)g->loads.size();
     p->measure_end = (int)g->measures.size();
-    p->step_end = (int)g->steps.size();
-    for (size_t i = (size_t)g->phase; i < g->ops.size(); i++)
-        p->most = std::max(p->most, g->ops[i].count);
+    p->track[0].step_end = (int)g->steps.size();
 }
 
 // Slots that earlier ops of the phase left for it.
@@ -59,7 +57,7 @@ static void find_slots(const group *g, narrow *n) {
         n->x_slot[i] =
             dc_narrow_reads(n, i) ? find_slot(g, n->x[i], n->count, n->step[i], n->members[i]) : -1;
     n->dy_slot = n->dy ? find_slot(g, n->dy, n->count, n->dystep, n->dystep ? n->e : 1) : -1;
-    n->y_slot = find_slot(g, n->y, n->count, n->ystep, n->ystep ? n->e : 1);
+    n->y_slot = leaves_slot(n) ? find_slot(g, n->y, n->count, n->ystep, n->ystep ? n->e : 1) : -1;
 }
 
 // Whatever the phase wrote to its operands must be in a slot; otherwise there is a barrier first.
@@ -112,7 +110,8 @@ static void append(group *g, std::vector<const narrow_op *> *made, const narrow_
 }
 
 static int word_count(const group *g) {
-    size_t bytes = g->phases.size() * sizeof(narrow_phase) + g->loads.size() * sizeof(narrow_load) +
+    size_t bytes = g->phases.size() * sizeof(narrow_phase) +
+                   g->loads.size() * sizeof(narrow_load) * NARROW_TRACKS + // if all need them
                    g->measures.size() * sizeof(narrow_measure) +
                    g->steps.size() * sizeof(narrow_step) + g->rows.size() * sizeof(narrow);
     return (int)(bytes / sizeof(uint4));
@@ -156,19 +155,13 @@ static void launch_chosen(dc_program *p, const std::vector<char> &chosen) {
     p->waiting = rest;
 }
 
-void dc_group_flush(dc_program *p, std::vector<int> need, bool metrics) {
+void dc_group_flush(dc_program *p, std::vector<int> need) {
     std::vector<char> chosen(p->waiting.size());
     for (size_t i = p->waiting.size(); i-- > 0;) {
         const narrow_op *w = &p->waiting[i];
         if (!meets(w->writes, need)) continue;
         chosen[i] = 1;
         need.insert(need.end(), w->reads.begin(), w->reads.end());
-    }
-    for (size_t i = 0; metrics && i < p->waiting.size(); i++) {
-        bool ready = p->waiting[i].late && !chosen[i];
-        for (size_t k = 0; k < i && ready; k++)
-            ready = chosen[k] || !meets(p->waiting[k].writes, p->waiting[i].reads);
-        chosen[i] = chosen[i] || ready;
     }
     launch_chosen(p, chosen);
 }
@@ -178,8 +171,8 @@ void dc_group_flush_all(dc_program *p) {
 }
 
 static void push_narrow(dc_program *p, narrow n, const std::vector<int> &reads,
-                        const std::vector<int> &writes, bool late) {
-    p->waiting.push_back(narrow_op{n, reads, writes, late});
+                        const std::vector<int> &writes) {
+    p->waiting.push_back(narrow_op{n, reads, writes});
 }
 
 std::vector<int> dc_value_keys(const dc_program *p, const dc_node *n) {
@@ -269,7 +262,7 @@ void dc_group_forward(dc_program *p, dc_ref r) {
     out.cols = x->cols;
     if (n->op == DC_OP_log_likelihood) out.count = x->rows;
     if (dc_is_reduction(n->op)) out.sum = 0; // its number, when its group is known
-    push_narrow(p, out, dc_value_keys(p, n), {r}, dc_is_reduction(n->op));
+    push_narrow(p, out, dc_value_keys(p, n), {r});
 }
 
 void dc_group_zero(dc_program *p, dc_ref owner) {
@@ -279,7 +272,7 @@ void dc_group_zero(dc_program *p, dc_ref owner) {
     out.e = 1;
     out.count = (int64_t)t.e * t.rows * t.cols;
     out.y = (float *)t.p;
-    push_narrow(p, out, {}, {grad_key(p, owner)}, false);
+    push_narrow(p, out, {}, {grad_key(p, owner)});
 }
 
 // What the numbers of a reduction's gradient have in common, if g is its own.
@@ -320,7 +313,7 @@ void dc_group_backward(dc_program *p, dc_ref r) {
         if (whole) out.scale = reduction_scale(&out, p->scalar_grad[(size_t)r]);
         std::vector<int> reads = dc_value_keys(p, n);
         if (!whole) reads.push_back(grad_key(p, r));
-        push_narrow(p, out, reads, {grad_key(p, n->in[i])}, false);
+        push_narrow(p, out, reads, {grad_key(p, n->in[i])});
     }
 }
 
@@ -334,6 +327,7 @@ template <typename T> static void add_words(std::vector<uint4> *words, const std
 static dc_status upload_group(dc_program *p, group *g) {
     narrow_list *l = &g->list;
     std::vector<uint4> words;
+    dc_narrow_split(g, dc_narrow_blocks(p->cuda, g->phases.size() > 1));
     add_words(&words, g->phases);
     add_words(&words, g->loads);
     add_words(&words, g->measures);
@@ -345,7 +339,6 @@ static dc_status upload_group(dc_program *p, group *g) {
     l->measures = (int)g->measures.size();
     l->steps = (int)g->steps.size();
     l->rows = (int)g->rows.size();
-    l->blocks = dc_narrow_blocks(p->cuda, l->phases, g->phases[0].most);
     l->slots = std::max(l->slots, 1); // instructions read some slot, whatever they do with it
     if (l->sums)
         DC_TRY(take(p, sizeof(double) * (size_t)(l->sums * l->blocks), (void **)&l->partials));

@@ -118,6 +118,14 @@ __device__ static inline uint64_t factor(uint32_t at, int eight, int across) {
                  "%61, %62, %63}, %64, %65, p, 1, 1" order ";\n}"                                  \
                  : SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48)                               \
                  : "l"(a), "l"(b), "r"(add))
+#define PRODUCT_64(type, order)                                                                    \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"                                      \
+                 "wgmma.mma_async.sync.aligned.m64n64" type " {"                                   \
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "          \
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, "     \
+                 "%31}, %32, %33, p, 1, 1" order ";\n}"                                            \
+                 : SIXTEEN(0), SIXTEEN(16)                                                         \
+                 : "l"(a), "l"(b), "r"(add))
 #define PRODUCT_32(type, order)                                                                    \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"                                      \
                  "wgmma.mma_async.sync.aligned.m64n32" type " {"                                   \
@@ -138,6 +146,16 @@ __device__ inline void multiply_128<float>(float c[64], uint64_t a, uint64_t b, 
 }
 
 template <typename T>
+__device__ static inline void multiply_64(float c[32], uint64_t a, uint64_t b, int add);
+template <> __device__ inline void multiply_64<bf16>(float c[32], uint64_t a, uint64_t b, int add) {
+    PRODUCT_64("k16.f32.bf16.bf16", ", 0, 0");
+}
+template <>
+__device__ inline void multiply_64<float>(float c[32], uint64_t a, uint64_t b, int add) {
+    PRODUCT_64("k8.f32.tf32.tf32", "");
+}
+
+template <typename T>
 __device__ static inline void multiply_32(float c[16], uint64_t a, uint64_t b, int add);
 template <> __device__ inline void multiply_32<bf16>(float c[16], uint64_t a, uint64_t b, int add) {
     PRODUCT_32("k16.f32.bf16.bf16", ", 0, 0");
@@ -150,6 +168,10 @@ __device__ inline void multiply_32<float>(float c[16], uint64_t a, uint64_t b, i
 // Both factors transposed: their rows are the inner dimension. There is none for TF32.
 __device__ static inline void multiply_turned(float c[64], uint64_t a, uint64_t b, int add) {
     PRODUCT_128("k16.f32.bf16.bf16", ", 1, 1");
+}
+
+__device__ static inline void multiply_turned_64(float c[32], uint64_t a, uint64_t b, int add) {
+    PRODUCT_64("k16.f32.bf16.bf16", ", 1, 1");
 }
 
 // As multiply_128 in TF32, with the first factor in registers: with g = lane / 4 and t = lane % 4, row warp * 16 + g has

@@ -14,10 +14,8 @@ extern "C" {
 
 typedef __nv_bfloat16 bf16;
 
-enum {
-    LANES = 4,
-    ALL_LANES
-}; // streams that independent parts of a step take; and one for an early update
+// Streams that independent parts of a step take; three for an early update; and one on which rows are drawn.
+enum { LANES = 4, EARLY_LANE = LANES, DRAW_LANE = LANES + 3, ALL_LANES };
 
 struct
     branch { // streams of a part of a step that goes its own way, and workspaces of matrix products
@@ -214,15 +212,17 @@ static inline int line_of(bool tf32) {
 // columns of a layer: sums over a row go to memory, and who reads the row next adds them up. Backward likewise: the two
 // means of a row that LayerNorm's gradient needs are those of dz u and of dz (z - v) of the layer above.
 struct mlp_layer {
-    const void *w, *wt;             // (e) panels; wt of the first layer is not there
+    void *w, *wt;                   // (e) panels; wt of the first layer is not there
     int in, in_pad;                 // in_pad: whole lines
     const float *b, *scale, *shift; // (e, width) of the linear layer, of LayerNorm
     float *fold;                    // (e, 2, width): u and v; not there for the first layer
+    float *norm;                    // (e, 2, width): scale and shift as they were, for dW; Nullable
     void *h;                        // (e) pieces: scale h
-    float2 *stats;                  // (e, rows, across): sums of h and h^2 over 128 columns
+    float2 *stats;                  // (e, rows, across): sums of h and h^2 over a tile's columns
     void *z; // (e) what GELU got, in the order of the products' registers; if backward is wanted
     void *d; // (e) pieces: gradient of z, divided by the spread of the row that the layer read
     void *turned; // the same, transposed (mlp.cuh), for dW in TF32
+    void *ema;    // Nullable: (e) panels of the target weights
     float2 *sums; // (e, rows, across): sums of dz u and dz (z - v)
     float *parts; // (e, parts, MLP_SUMS, width) sums over rows; if dW is wanted
     float *dw;    // (e, in, width)
@@ -236,31 +236,38 @@ enum { MLP_ROWS = 64, MLP_LAYERS = 8, MLP_WIDEST = 1024 };
 enum { MLP_TILE = 128, X_ROWS = 32 };
 struct mlp {
     int e, layers, width, in, out;
-    bool tf32; // else bf16
-    tensor x;  // (1, rows, in), rows padded
+    bool tf32;  // else bf16
+    int across; // tiles side by side in a layer (dc_mlp_across)
+    tensor x;   // (1, rows, in), rows padded
     mlp_layer layer[MLP_LAYERS];
     const float *head_w, *head_b; // (e, width, out), (e, out)
-    const void *head_panel;       // (e) thin
+    void *head_panel;             // (e) thin
     float *head_fold;             // (e, 2, THIN)
     float *y;                     // (e, rows, out)
     const int *used;              // Nullable: rows that are wanted this time
     // Backward, of rows [lo, hi).
     int lo, hi;
-    const float *dy;      // (e, hi - lo, out)
-    float *head_bias;     // Nullable: (e, parts): sums for the head's db, if it has one output
-    float *dx;            // Nullable: (e, hi - lo, dx_count), gradient of columns from dx_first on
-    const void *dx_panel; // those rows of the first matrix, transposed, as a thin one
+    const float *dy;  // (e, hi - lo, out)
+    float *head_bias; // Nullable: (e, parts): sums for the head's db, if it has one output
+    float *dx;        // Nullable: (e, hi - lo, dx_count), gradient of columns from dx_first on
+    void *dx_panel;   // those rows of the first matrix, transposed, as a thin one
     int dx_first, dx_count;
     double *norms;     // (dc_mlp_weight_blocks) of dW, squared
+    bool early;        // other things go beside its dW
     int rows;          // that memory is there for, a multiple of MLP_TILE
     int parts;         // of the sums over rows
     CUtensorMap x_map; // of x: X_ROWS rows and a line of columns
 };
 bool dc_mlp_fits(const dc_cuda *cuda, int width, int in);
-int dc_mlp_parts(const mlp *j); // of the sums over rows
+int dc_mlp_tiles(int e, int rows, int width); // of 128 columns, of a layer
+int dc_mlp_across(int width, bool few);       // narrower ones if there are few
+int dc_mlp_parts(const mlp *j);               // of the sums over rows
 dc_status dc_mlp_forward(dc_cuda *cuda, const mlp *j);
 dc_status dc_mlp_backward(dc_cuda *cuda, const mlp *j);
-dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j);
+// dW of the first layer, or of all the others. With `update`, which may then start before the column sums that it follows
+// are done: not dW but what the step makes of it, weights and panels (not for the first layer).
+struct update_job;
+dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j, bool first, const update_job *update);
 int dc_mlp_weight_blocks(const mlp *j);
 // Sums for a head's dW and db, where it has several outputs: parts (e, count, width * out + out).
 dc_status dc_mlp_head_weights(dc_cuda *cuda, const mlp *j, float *parts);
@@ -340,22 +347,29 @@ struct alignas(16) narrow_measure { // of scale / mean |x| into a slot
     float scale;
     int slot;
 };
-struct alignas(16) narrow_phase { // what lies between two barriers: its share of the lists
-    int load, load_end, measure, measure_end, step, step_end;
-    int64_t most; // numbers
+// What lies between two barriers: its share of the lists. Instructions that do not depend on each other are on different
+// tracks, which blocks of their own take.
+enum { NARROW_TRACKS = 4 };
+struct narrow_track {
+    int load, load_end, step, step_end, most; // most: numbers
+};
+struct alignas(16) narrow_phase {
+    narrow_track track[NARROW_TRACKS];
+    int measure, measure_end;
 };
 struct narrow_list {
     const uint4 *words; // device: phases, loads, measures, steps, softmaxes follow each other
     int word_count, phases, loads, measures, steps, rows;
-    int slots, sums, blocks;
-    double *partials; // (sums, blocks)
+    int slots, sums, tracks, blocks; // blocks: of all tracks
+    double *partials;                // (sums, blocks)
 };
 bool dc_is_narrow(dc_op op);
 bool dc_is_softmax(int op); // takes a row of columns at a time
 bool dc_is_reduction(dc_op op);
-int dc_narrow_sums(dc_op op); // that a reduction takes
-int dc_narrow_blocks(const dc_cuda *cuda, int phases, int64_t most);
-size_t dc_narrow_bytes(int words, int sums, int slots); // of shared memory
+int dc_narrow_sums(dc_op op);                             // that a reduction takes
+enum { NARROW_THREADS = 256 };                            // of a block
+int dc_narrow_blocks(const dc_cuda *cuda, bool barriers); // at most
+size_t dc_narrow_bytes(int words, int sums, int slots);   // of shared memory
 dc_status dc_narrow_run(dc_cuda *cuda, const narrow_list *list);
 
 // What is left of reductions when all groups are done: their sums, then ops on single numbers, in order.
@@ -404,10 +418,10 @@ struct rates {
     float tau, rest_tau, rate, beta1, beta2, rest1, rest2, eps, inv_c2;
 };
 struct update_plan { // which numbers are updated this step, and how
-    bool go;         // the step counts: nothing is NaN
+    bool go;         // nothing that is known by now is NaN or Inf
     int64_t from, to;
     rates r;
-    double norm2;     // of the gradient
+    double norm2;     // of the gradient, but for dw_norms
     unsigned arrived; // blocks, on the way to norm2
 };
 // The update of all weights, or of a part of them: those that the policy's gradient does not touch are updated while it
@@ -418,9 +432,10 @@ struct update_job {
     double lr, beta1, beta2, eps, tau;
     int64_t policy_first, policy_after; // see dc_program_spec
     dc_cuda_state *state;
-    double *
-        norms; // (norm_count) shares of the norm; the last sum_count + 1 are those of the column sums
+    double *norms; // (norm_count) shares of the norm, of column sums or of whole_norm
     int norm_count;
+    const double *dw_norms; // (dw_norm_count) further shares, that come with the update itself
+    int dw_norm_count;
     update_plan *plan;
     const update_plan
         *before; // Nullable: of the part before this one, without which it does not go
@@ -436,17 +451,18 @@ struct update_job {
     int final_count;
     const shadow *shadows; // (shadow_count)
     int shadow_count;
-    const piece *pieces; // (piece_count)
-    int piece_count;
+    const piece
+        *pieces; // (piece_count); the first train_count are updated here, the others with their dW
+    int piece_count, train_count;
     const panels *matrices;
     int widest; // of their columns
     bool tf32;  // what panels hold, else bf16
 };
 enum { NORM_BLOCKS = 256, SUM_BLOCK = 128 };
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *job);
-dc_status dc_update_run(dc_cuda *cuda,
-                        const update_job *job); // after the sums; all but the counter
+dc_status dc_update_run(dc_cuda *cuda, const update_job *job); // after the sums; not the networks'
 dc_status dc_tick_run(dc_cuda *cuda, const update_job *job);
-dc_status dc_shadows_run(dc_cuda *cuda, const update_job *job);
+dc_status dc_shadows_copy(dc_cuda *cuda, const update_job *job); // bf16 copies, after all updates
+dc_status dc_shadows_run(dc_cuda *cuda, const update_job *job);  // and panels, without an update
 
 #endif

@@ -1,23 +1,40 @@
 // Networks of equal layers (256, 512 or 1024 wide) in bf16 or TF32 on Hopper, a launch a layer: a block makes a tile of 128
-// columns, and what LayerNorm needs of whole rows is put off until the next layer (internal.cuh says how). Groups of
-// four warps have 64 rows of the tile each.
+// columns (WIDE; 64 where tiles are few, so that twice as many blocks have half the work each), and what LayerNorm needs
+// of whole rows is put off until the next layer (internal.cuh says how). Groups of four warps have 64 rows of the tile
+// each. All that lies in memory is the same for both widths, but for a network's own sums over a row and what it keeps
+// for backward: a network has one width.
 #include "backend/cuda/mlp_numbers.cuh"
 
 enum {
     GROUPS = MLP_TILE / MLP_ROWS,
     THREADS = GROUPS * 128,
-    STAGE = GROUPS * PIECE_BYTES + HALF_BYTES,
-    STAGES = 3,
-    RING = STAGES * STAGE,
     BLOCKS = 2, // that a multiprocessor holds
 };
 
-struct scratch { // beside the ring
-    float u[COLUMNS], v[COLUMNS], scale[COLUMNS], shift[COLUMNS];
+template <int WIDE> struct shape {
+    enum {
+        PANEL_BYTES = WIDE * LINE, // of a panel, what the tile reads
+        STAGE = GROUPS * PIECE_BYTES + PANEL_BYTES,
+        STAGES = WIDE == NARROW ? 4 : 3,
+        RING = STAGES * STAGE,
+        EACH = WIDE / 2, // numbers of a block that a thread has
+    };
+};
+
+template <typename T, int WIDE> struct block_of { // what a group of four warps makes
+    enum { BYTES = MLP_ROWS * WIDE * sizeof(T) };
+};
+
+template <int WIDE> struct scratch { // beside the ring
+    float u[WIDE], v[WIDE], scale[WIDE], shift[WIDE];
     float4 row[MLP_TILE];
     float2 below[MLP_TILE];
-    uint64_t barriers[2 * STAGES];
+    uint64_t barriers[2 * shape<WIDE>::STAGES];
 };
+
+template <int WIDE> static constexpr size_t shared_bytes() {
+    return shape<WIDE>::RING + sizeof(scratch<WIDE>);
+}
 
 enum { FOLD = 64 }; // columns that a block adds up for u and v
 enum {
@@ -26,27 +43,28 @@ enum {
     THIN_BYTES = THIN_STAGES * (THIN_STAGE + 16), // with barriers
     THIN_THREADS = 128,
 };
-static_assert(shared_holds(BLOCKS, RING + sizeof(scratch)) && shared_holds(BLOCKS, THIN_BYTES),
+static_assert(shared_holds(BLOCKS, shared_bytes<COLUMNS>()) &&
+                  shared_holds(BLOCKS, shared_bytes<NARROW>()) && shared_holds(BLOCKS, THIN_BYTES),
               "a multiprocessor holds BLOCKS, of the thin ones too");
 
 #ifdef HOPPER
 
-typedef ring<STAGES, STAGE> tiles;
+template <int WIDE> using tiles = ring<shape<WIDE>::STAGES, shape<WIDE>::STAGE>;
 
-struct tile { // a block's, and a thread's place in it
+template <int WIDE> struct tile { // a block's, and a thread's place in it
     int e, row0, column0, across;
     int group, lane, row, pair; // row: the lane's first in the group's 64
-    scratch *s;
+    scratch<WIDE> *s;
     __device__ tile(const mlp &j, char *beside, int first_row) {
         e = blockIdx.y;
-        across = j.width / COLUMNS;
+        across = j.width / WIDE;
         row0 = first_row + (int)blockIdx.x / across * MLP_TILE;
-        column0 = (int)blockIdx.x % across * COLUMNS;
+        column0 = (int)blockIdx.x % across * WIDE;
         group = threadIdx.x / 128;
         lane = threadIdx.x & 31;
         row = threadIdx.x / 32 % 4 * 16 + lane / 4;
         pair = lane % 4 * 2;
-        s = (scratch *)beside;
+        s = (scratch<WIDE> *)beside;
     }
     __device__ void group_sync() const { some_sync(1 + group, 128); }
     __device__ int first() const { return row0 + group * MLP_ROWS; } // row of the group
@@ -57,24 +75,41 @@ __device__ static inline float sum_of_four(float v) {
     return v + __shfl_xor_sync(~0u, v, 2);
 }
 
-// The tile's half of a panel: inputs from step * SPAN on.
-__device__ static inline const char *half_panel(const mlp &j, const void *w, int e, int steps,
+// Two sums over a row of the tile, which four lanes have. 64 columns are added up at a time, so that the rows' sums are the
+// same numbers for tiles of either width (row_sums has the other half of it).
+struct half_sums {
+    float2 all = {0, 0};
+    float x = 0, y = 0;
+    __device__ void add(int i, float dx, float dy) { // in turn, of columns from 8 i on
+        x += dx;
+        y += dy;
+        if (i % (NARROW / 8) < NARROW / 8 - 1) return;
+        all.x += sum_of_four(x);
+        all.y += sum_of_four(y);
+        x = y = 0;
+    }
+};
+
+// The tile's part of a panel: inputs from step * SPAN on.
+__device__ static inline const char *panel_part(const mlp &j, const void *w, int e, int steps,
                                                 int column0, int step) {
     int64_t panel = (int64_t)(e * (j.width / PANEL_OUT) + column0 / PANEL_OUT) * steps + step;
     return (const char *)w + panel * (PANEL_OUT * LINE) + column0 % PANEL_OUT * LINE;
 }
 
 // Ask for step i of what a product reads: panels, and rows (of x where `rows` is NULL).
-template <typename T> struct factors {
+template <typename T, int WIDE> struct factors {
     void *rows;
     const void *panels;
     int steps;
-    __device__ void ask_panel(const mlp &j, const tile &t, const tiles &r, int i) const {
-        r.claim(i, STAGE);
+    __device__ void ask_panel(const mlp &j, const tile<WIDE> &t, const tiles<WIDE> &r,
+                              int i) const {
+        r.claim(i, shape<WIDE>::STAGE);
         bulk_copy(r.address(i) + GROUPS * PIECE_BYTES,
-                  half_panel(j, panels, t.e, steps, t.column0, i), HALF_BYTES, r.barrier(i));
+                  panel_part(j, panels, t.e, steps, t.column0, i), shape<WIDE>::PANEL_BYTES,
+                  r.barrier(i));
     }
-    __device__ void ask_rows(const mlp &j, const tile &t, const tiles &r, int i) const {
+    __device__ void ask_rows(const mlp &j, const tile<WIDE> &t, const tiles<WIDE> &r, int i) const {
 #pragma unroll
         for (int g = 0; g < GROUPS; g++) {
             int row = t.row0 + g * MLP_ROWS, column = i * of<T>::SPAN;
@@ -87,30 +122,37 @@ template <typename T> struct factors {
     }
 };
 
-template <typename T>
-__device__ static inline void multiply(const tile &t, const tiles &r, float acc[64], int i) {
+template <typename T, int WIDE>
+__device__ static inline void multiply(const tile<WIDE> &t, const tiles<WIDE> &r, float *acc,
+                                       int i) {
     uint32_t rows = r.address(i) + t.group * PIECE_BYTES,
              panel = r.address(i) + GROUPS * PIECE_BYTES;
 #pragma unroll
-    for (int k = 0; k < LINE; k += 32)
-        multiply_128<T>(acc, factor(rows + k, 1024, 16), factor(panel + k, 1024, 16), i || k);
+    for (int k = 0; k < LINE; k += 32) {
+        uint64_t a = factor(rows + k, 1024, 16), b = factor(panel + k, 1024, 16);
+        if constexpr (WIDE == NARROW)
+            multiply_64<T>(acc, a, b, i || k);
+        else
+            multiply_128<T>(acc, a, b, i || k);
+    }
 }
 
 // What GELU got, of the group's 64 rows.
-template <typename T>
-__device__ static inline char *kept(const mlp &j, const mlp_layer &l, const tile &t, int row) {
-    int64_t block = ((int64_t)t.e * j.rows + row) / MLP_ROWS * t.across + t.column0 / COLUMNS;
-    return (char *)l.z + block * of<T>::BLOCK_BYTES;
+template <typename T, int WIDE>
+__device__ static inline char *kept(const mlp &j, const mlp_layer &l, const tile<WIDE> &t,
+                                    int row) {
+    int64_t block = ((int64_t)t.e * j.rows + row) / MLP_ROWS * t.across + t.column0 / WIDE;
+    return (char *)l.z + block * block_of<T, WIDE>::BYTES;
 }
 
 // The group's block goes to memory as pieces, from where its threads left it, and where it stays until stores_wait.
-template <typename T>
-__device__ static void store_block(const mlp &j, const tile &t, void *to, char *from) {
+template <typename T, int WIDE>
+__device__ static void store_block(const mlp &j, const tile<WIDE> &t, void *to, char *from) {
     rows_written();
     t.group_sync();
     if (threadIdx.x % 128 == 0)
         bulk_store(piece_at<T>(j, to, t.e, t.first(), t.column0), shared_address(from),
-                   of<T>::BLOCK_BYTES);
+                   block_of<T, WIDE>::BYTES);
 }
 
 __device__ static inline void stores_wait() {
@@ -164,41 +206,50 @@ template <typename T> __device__ static void fold_some(const mlp &j, int number)
     } else {
         const mlp_layer &l = j.layer[layer];
         float *to = l.fold + (int64_t)e * 2 * j.width + column0;
-        const char *panels = half_panel(j, l.w, e, j.width / of<T>::SPAN, column0, 0);
+        const char *panels = panel_part(j, l.w, e, j.width / of<T>::SPAN, column0, 0);
         fold<T, FOLD>(j, panels, l.b + e * j.width + column0, FOLD, below, to, to + j.width, e);
     }
 }
 
 // The columns' numbers, and the rows' factors of a product and of u: loaded before the product, put into shared memory
 // after it.
-struct forward_numbers {
-    float u, v, scale;
+template <int WIDE> struct forward_numbers {
+    float u, v, scale, shift;
     row_sums below;
-    __device__ void ask(const mlp &j, const tile &t, int layer) {
+    __device__ void ask(const mlp &j, const tile<WIDE> &t, int layer) {
         const mlp_layer &l = j.layer[layer];
-        int c = threadIdx.x % COLUMNS, at = t.e * j.width + t.column0 + c;
+        int c = threadIdx.x % WIDE, at = t.e * j.width + t.column0 + c;
         u = layer ? l.fold[at + t.e * j.width] : 0;
         v = layer ? l.fold[at + (t.e + 1) * j.width] : l.b[at];
         scale = l.scale[at];
+        shift = keeps_norm(l, t) ? l.shift[at] : 0;
         if (layer) below.ask(j, j.layer[layer - 1].stats, t.e, t.row0 + threadIdx.x / 2);
     }
-    __device__ void finish(const mlp &j, const tile &t, int layer) {
+    __device__ void finish(const mlp &j, const tile<WIDE> &t, int layer) {
         float2 r = {0, 1};
         if (layer) r = below.finish_stats(j);
         if (threadIdx.x % 2 == 0) t.s->below[threadIdx.x / 2] = make_float2(r.y, -r.x * r.y);
         int c = threadIdx.x;
-        if (c >= COLUMNS) return;
+        if (c >= WIDE) return;
         t.s->u[c] = u;
         t.s->v[c] = v;
         t.s->scale[c] = scale;
+        const mlp_layer &l = j.layer[layer];
+        if (!keeps_norm(l, t)) return;
+        float *norm = l.norm + (int64_t)t.e * 2 * j.width + t.column0 + c;
+        norm[0] = scale;
+        norm[j.width] = shift;
+    }
+    __device__ static bool keeps_norm(const mlp_layer &l, const tile<WIDE> &t) {
+        return l.norm && t.row0 == 0;
     }
 };
 
-template <typename T>
-__device__ static void activate(const mlp &j, const mlp_layer &l, const tile &t,
-                                const float acc[64], char *out) {
+template <typename T, int WIDE>
+__device__ static void activate(const mlp &j, const mlp_layer &l, const tile<WIDE> &t,
+                                const float *acc, char *out) {
     float2 r[2];
-    float sum[2] = {0, 0}, square[2] = {0, 0};
+    half_sums sums[2];
 #pragma unroll
     for (int h = 0; h < 2; h++)
         r[h] = t.s->below[t.group * MLP_ROWS + t.row + 8 * h];
@@ -206,7 +257,7 @@ __device__ static void activate(const mlp &j, const mlp_layer &l, const tile &t,
     uint4 *z = keep ? (uint4 *)kept<T>(j, l, t, t.first()) + threadIdx.x % 128 : NULL;
     kept_numbers<T> mine;
 #pragma unroll
-    for (int i = 0; i < COLUMNS / 8; i++) {
+    for (int i = 0; i < WIDE / 8; i++) {
         int c = i * 8 + t.pair;
         float2 u = *(float2 *)&t.s->u[c], v = *(float2 *)&t.s->v[c],
                scale = *(float2 *)&t.s->scale[c];
@@ -216,23 +267,21 @@ __device__ static void activate(const mlp &j, const mlp_layer &l, const tile &t,
                                 acc[4 * i + 2 * h + 1] * r[h].x + (r[h].y * u.y + v.y));
             x.x *= gate_of<T>(x.x, x.x * x.x);
             x.y *= gate_of<T>(x.y, x.y * x.y);
-            sum[h] += x.x + x.y;
-            square[h] += x.x * x.x + x.y * x.y;
+            sums[h].add(i, x.x + x.y, x.x * x.x + x.y * x.y);
             put_pair<T>(out + place<T>(t.row + 8 * h, c), x.x * scale.x, x.y * scale.y);
         }
         if (z) mine.store(z, i);
     }
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        float2 both = make_float2(sum_of_four(sum[h]), sum_of_four(square[h]));
         int64_t row = (int64_t)t.e * j.rows + t.first() + t.row + 8 * h;
-        if (!t.pair) l.stats[row * t.across + t.column0 / COLUMNS] = both;
+        if (!t.pair) l.stats[row * t.across + t.column0 / WIDE] = sums[h].all;
     }
 }
 
-template <typename T> __device__ static void run_forward(const mlp &j, int layer) {
+template <typename T, int WIDE> __device__ static void run_forward(const mlp &j, int layer) {
     extern __shared__ __align__(1024) char shared[];
-    tile t(j, shared + RING, 0);
+    tile<WIDE> t(j, shared + shape<WIDE>::RING, 0);
     if (t.row0 >= j.x.rows) {
         if (!layer) fold_some<T>(j, blockIdx.x - div_up(j.x.rows, MLP_TILE) * t.across);
         return;
@@ -241,24 +290,24 @@ template <typename T> __device__ static void run_forward(const mlp &j, int layer
         upstream_wait(); // who follows counts on it
         return;
     }
-    tiles r(shared, t.s->barriers, GROUPS * 4);
+    tiles<WIDE> r(shared, t.s->barriers, GROUPS * 4);
     const mlp_layer &l = j.layer[layer];
     int steps = l.in_pad / of<T>::SPAN;
-    factors<T> f = {layer ? j.layer[layer - 1].h : NULL, l.w, steps};
+    factors<T, WIDE> f = {layer ? j.layer[layer - 1].h : NULL, l.w, steps};
     auto panel = [&](int i) { f.ask_panel(j, t, r, i); };
     auto rows = [&](int i) { f.ask_rows(j, t, r, i); };
     r.start(steps, panel);
     upstream_wait();
     r.start(steps, rows);
     auto both = [&](int i) { panel(i), rows(i); };
-    forward_numbers numbers;
+    forward_numbers<WIDE> numbers;
     numbers.ask(j, t, layer);
-    float acc[64];
+    float acc[shape<WIDE>::EACH];
     r.run(steps, steps, both, [&](int i) { multiply<T>(t, r, acc, i); });
     downstream_start();
     numbers.finish(j, t, layer);
     __syncthreads(); // nobody reads the ring any more
-    char *out = shared + t.group * of<T>::BLOCK_BYTES;
+    char *out = shared + t.group * block_of<T, WIDE>::BYTES;
     activate<T>(j, l, t, acc, out);
     store_block<T>(j, t, l.h, out);
     stores_wait();
@@ -347,58 +396,63 @@ template <int COUNT> __device__ static inline float spread_sum(float v[COUNT], i
 
 // Sums over a group's rows. In bf16 those of the gradient itself are a product, the others are added up by warps; in TF32
 // all are, since its products take no transposed factor.
-template <typename T> struct group_sums;
-template <> struct group_sums<bf16> {
-    enum { BY_WARPS = 2 };                // D_SCALE, D_SHIFT
-    float warp[4][BY_WARPS + 1][COLUMNS]; // and the head's
-    float product[4][COLUMNS];            // D_B in two shares, D_MEAN in two
+template <typename T, int WIDE> struct group_sums;
+template <int WIDE> struct group_sums<bf16, WIDE> {
+    enum { BY_WARPS = 2 };             // D_SCALE, D_SHIFT
+    float warp[4][BY_WARPS + 1][WIDE]; // and the head's
+    float product[4][WIDE];            // D_B in two shares, D_MEAN in two
 };
-template <> struct group_sums<float> {
+template <int WIDE> struct group_sums<float, WIDE> {
     enum { BY_WARPS = 4 }; // D_SCALE, D_SHIFT, D_B, D_MEAN
-    float warp[4][BY_WARPS + 1][COLUMNS];
+    float warp[4][BY_WARPS + 1][WIDE];
 };
 
 // Where things lie in the ring when the product is done. In bf16: what GELU got, in the stage after its own; then the
 // gradient's block; then the factors of its sums, and the sums. A block of TF32 takes twice the room: a group has a stage
 // for what GELU got, in whose place the gradient comes; then the sums. The head's weights are there before a gradient is.
-template <typename T> struct places;
-template <> struct places<bf16> {
-    enum { KEPT = 1, BLOCK_BYTES = of<bf16>::BLOCK_BYTES }; // KEPT: stages of what GELU got
+template <typename T, int WIDE> struct places;
+template <int WIDE> struct places<bf16, WIDE> {
+    enum { KEPT = 1, BYTES = block_of<bf16, WIDE>::BYTES }; // KEPT: stages of what GELU got
+    typedef group_sums<bf16, WIDE> sums_type;
+    static_assert(GROUPS * BYTES <= shape<WIDE>::STAGE &&
+                      GROUPS * (sizeof(sums_type) + PIECE_BYTES) <= shape<WIDE>::STAGE,
+                  "all have their place in a stage");
     char *z, *out, *factors;
-    group_sums<bf16> *sums;
+    sums_type *sums;
     float *head;
-    __device__ places(const tiles &r, int steps, int group) {
-        z = r.memory(steps) + group * BLOCK_BYTES;
-        out = r.memory(steps + 1) + group * BLOCK_BYTES;
+    __device__ places(const tiles<WIDE> &r, int steps, int group) {
+        z = r.memory(steps) + group * BYTES;
+        out = r.memory(steps + 1) + group * BYTES;
         factors = r.memory(steps + 2) + group * PIECE_BYTES;
-        sums = (group_sums<bf16> *)(r.memory(steps + 2) + GROUPS * PIECE_BYTES) + group;
+        sums = (sums_type *)(r.memory(steps + 2) + GROUPS * PIECE_BYTES) + group;
         head = (float *)r.memory(steps + 1);
     }
 };
-template <> struct places<float> {
-    enum { KEPT = 2 };
+template <int WIDE> struct places<float, WIDE> {
+    enum { KEPT = 2, BYTES = block_of<float, WIDE>::BYTES };
+    typedef group_sums<float, WIDE> sums_type;
+    static_assert(GROUPS == 2 && BYTES <= shape<WIDE>::STAGE &&
+                      GROUPS * sizeof(sums_type) <= shape<WIDE>::STAGE,
+                  "all have their place in a stage");
     char *z, *out;
-    group_sums<float> *sums;
+    sums_type *sums;
     float *head;
-    __device__ places(const tiles &r, int steps, int group) {
+    __device__ places(const tiles<WIDE> &r, int steps, int group) {
         z = out = r.memory(steps + group);
-        sums = (group_sums<float> *)r.memory(steps + 2) + group;
+        sums = (sums_type *)r.memory(steps + 2) + group;
         head = (float *)r.memory(steps + 2);
     }
 };
-static_assert(GROUPS == 2 && GROUPS * of<bf16>::BLOCK_BYTES <= STAGE &&
-                  of<float>::BLOCK_BYTES <= STAGE &&
-                  MLP_ROWS / TURNED_ROWS * TURNED_BYTES <= of<float>::BLOCK_BYTES &&
-                  GROUPS * (sizeof(group_sums<bf16>) + PIECE_BYTES) <= STAGE &&
-                  GROUPS * sizeof(group_sums<float>) <= STAGE &&
-                  HEAD_MAX * COLUMNS * sizeof(float) <= STAGE,
-              "all have their place in a stage");
+static_assert((int)shape<COLUMNS>::STAGES >= 3 && (int)shape<NARROW>::STAGES >= 3 &&
+                  HEAD_MAX * COLUMNS * sizeof(float) <= shape<COLUMNS>::STAGE &&
+                  HEAD_MAX * NARROW * sizeof(float) <= shape<NARROW>::STAGE,
+              "three stages are apart, and the head's weights fit one");
 
 // Ask for what GELU got, number `part` of the stages that it takes.
-template <typename T>
-__device__ static void ask_kept(const mlp &j, const mlp_layer &l, const tile &t, const tiles &r,
-                                int part, int i) {
-    enum { BYTES = of<T>::BLOCK_BYTES, EACH = GROUPS / places<T>::KEPT };
+template <typename T, int WIDE>
+__device__ static void ask_kept(const mlp &j, const mlp_layer &l, const tile<WIDE> &t,
+                                const tiles<WIDE> &r, int part, int i) {
+    enum { BYTES = block_of<T, WIDE>::BYTES, EACH = GROUPS / places<T, WIDE>::KEPT };
     r.claim(i, EACH * BYTES);
     for (int k = 0; k < EACH; k++)
         bulk_copy(r.address(i) + k * BYTES, kept<T>(j, l, t, t.row0 + (EACH * part + k) * MLP_ROWS),
@@ -423,12 +477,12 @@ __device__ static float2 head_means(const mlp &j, int e, int row) {
 }
 
 // The columns' numbers; the rows': mean and spread, and what is taken off of a gradient. As in forward.
-struct backward_numbers {
+template <int WIDE> struct backward_numbers {
     float u, v, scale, shift;
     row_sums own, above, below;
-    __device__ void ask(const mlp &j, const tile &t, int layer) {
+    __device__ void ask(const mlp &j, const tile<WIDE> &t, int layer) {
         const mlp_layer &l = j.layer[layer];
-        int at = t.e * j.width + t.column0 + threadIdx.x % COLUMNS;
+        int at = t.e * j.width + t.column0 + threadIdx.x % WIDE;
         int row = t.row0 + threadIdx.x / 2;
         u = layer ? l.fold[at + t.e * j.width] : 0;
         v = layer ? l.fold[at + (t.e + 1) * j.width] : 0;
@@ -438,7 +492,7 @@ struct backward_numbers {
         if (layer) below.ask(j, j.layer[layer - 1].stats, t.e, row);
         if (layer < j.layers - 1) above.ask(j, j.layer[layer + 1].sums, t.e, row);
     }
-    __device__ void finish(const mlp &j, const tile &t, int layer) {
+    __device__ void finish(const mlp &j, const tile<WIDE> &t, int layer) {
         int i = threadIdx.x / 2, row = t.row0 + i;
         float2 r = own.finish_stats(j), b = {0, 1}, m;
         if (layer) b = below.finish_stats(j);
@@ -449,7 +503,7 @@ struct backward_numbers {
             t.s->below[i] = b;
         }
         int c = threadIdx.x;
-        if (c >= COLUMNS) return;
+        if (c >= WIDE) return;
         t.s->u[c] = u;
         t.s->v[c] = v;
         t.s->scale[c] = scale;
@@ -458,20 +512,22 @@ struct backward_numbers {
 };
 
 // The head's weights of the tile's columns, output by output, for head_gradient.
-__device__ static void load_head(const mlp &j, const tile &t, float *w) {
+template <int WIDE> __device__ static void load_head(const mlp &j, const tile<WIDE> &t, float *w) {
     const float *from = j.head_w + ((int64_t)t.e * j.width + t.column0) * j.out;
-    for (int i = threadIdx.x; i < COLUMNS * j.out; i += THREADS)
-        w[i % j.out * COLUMNS + i / j.out] = from[i];
+    for (int i = threadIdx.x; i < WIDE * j.out; i += THREADS)
+        w[i % j.out * WIDE + i / j.out] = from[i];
 }
 
 // The head's gradient in place of a product, with the rows' 1/spread as products have it.
-__device__ static void head_gradient(const mlp &j, const tile &t, const float *w, float acc[64]) {
+template <int WIDE>
+__device__ static void head_gradient(const mlp &j, const tile<WIDE> &t, const float *w,
+                                     float *acc) {
     float inv[2];
 #pragma unroll
     for (int h = 0; h < 2; h++)
         inv[h] = t.s->row[t.group * MLP_ROWS + t.row + 8 * h].y;
 #pragma unroll
-    for (int i = 0; i < 64; i++)
+    for (int i = 0; i < shape<WIDE>::EACH; i++)
         acc[i] = 0;
     for (int o = 0; o < j.out; o++) {
         float dy[2];
@@ -479,8 +535,8 @@ __device__ static void head_gradient(const mlp &j, const tile &t, const float *w
         for (int h = 0; h < 2; h++)
             dy[h] = dy_of(j, t.e, t.first() + t.row + 8 * h, o) * inv[h];
 #pragma unroll
-        for (int i = 0; i < COLUMNS / 8; i++) {
-            float2 two = *(const float2 *)&w[o * COLUMNS + i * 8 + t.pair];
+        for (int i = 0; i < WIDE / 8; i++) {
+            float2 two = *(const float2 *)&w[o * WIDE + i * 8 + t.pair];
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 acc[4 * i + 2 * h] += dy[h] * two.x;
@@ -492,13 +548,14 @@ __device__ static void head_gradient(const mlp &j, const tile &t, const float *w
 
 // Through LayerNorm and GELU. acc is the gradient of LayerNorm's result, divided by the rows' spread. Rows past the end
 // have acc 0, and numbers that make all of theirs 0. The layer's own gradient is left in acc.
-template <typename T, bool HEAD>
-__device__ static void through_layer(const mlp &j, const mlp_layer &l, const tile &t, float acc[64],
-                                     const places<T> &p) {
-    enum { SUMS = group_sums<T>::BY_WARPS, COUNT = kept_columns<T>::COUNT };
+template <typename T, bool HEAD, int WIDE>
+__device__ static void through_layer(const mlp &j, const mlp_layer &l, const tile<WIDE> &t,
+                                     float *acc, const places<T, WIDE> &p) {
+    enum { SUMS = group_sums<T, WIDE>::BY_WARPS, COUNT = kept_columns<T>::COUNT };
     float4 r[2];
     float2 below[2];
-    float spread[2], dy[2], q1[2] = {0, 0}, q2[2] = {0, 0};
+    float spread[2], dy[2];
+    half_sums q[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         int row = t.group * MLP_ROWS + t.row + 8 * h;
@@ -512,7 +569,7 @@ __device__ static void through_layer(const mlp &j, const mlp_layer &l, const til
     float *sums = &p.sums->warp[threadIdx.x / 32 % 4][number / 2][t.pair + number % 2],
           *head_sums = &p.sums->warp[threadIdx.x / 32 % 4][SUMS][t.pair + t.lane / 16];
 #pragma unroll
-    for (int i0 = 0; i0 < COLUMNS / 8; i0 += COUNT) {
+    for (int i0 = 0; i0 < WIDE / 8; i0 += COUNT) {
         kept_columns<T> z((const uint4 *)p.z + threadIdx.x % 128, i0, t);
 #pragma unroll
         for (int i = i0; i < i0 + COUNT; i++) {
@@ -523,7 +580,7 @@ __device__ static void through_layer(const mlp &j, const mlp_layer &l, const til
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 float2 x = z.get(i, h);
-                float d[2];
+                float d[2], q1 = 0, q2 = 0;
 #pragma unroll
                 for (int k = 0; k < 2; k++) {
                     float g = acc[4 * i + 2 * h + k], a = k ? x.y : x.x, a2 = a * a,
@@ -539,9 +596,10 @@ __device__ static void through_layer(const mlp &j, const mlp_layer &l, const til
                     if (HEAD)
                         head[k] += dy[h] * (off * r[h].y * (k ? scale.y : scale.x) +
                                             (k ? shift.y : shift.x));
-                    q1[h] += full * (k ? u.y : u.x);
-                    q2[h] += full * (a - (k ? v.y : v.x));
+                    q1 += full * (k ? u.y : u.x);
+                    q2 += full * (a - (k ? v.y : v.x));
                 }
+                q[h].add(i, q1, q2);
                 put_pair<T>(p.out + place<T>(t.row + 8 * h, c), d[0], d[1]);
 #pragma unroll
                 for (int k = 0; k < 2; k++)
@@ -555,9 +613,8 @@ __device__ static void through_layer(const mlp &j, const mlp_layer &l, const til
     if (!l.sums) return;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        float2 both = make_float2(sum_of_four(q1[h]), sum_of_four(q2[h]));
         int64_t row = (int64_t)t.e * j.rows + t.first() + t.row + 8 * h;
-        if (!t.pair) l.sums[row * t.across + t.column0 / COLUMNS] = both;
+        if (!t.pair) l.sums[row * t.across + t.column0 / WIDE] = q[h].all;
     }
 }
 
@@ -569,7 +626,8 @@ __device__ static inline uint32_t in_two(float v) {
 
 // What the gradient's rows are multiplied by for D_B and D_MEAN: the spread and the mean of the row that the layer read,
 // as columns of a piece.
-__device__ static void write_factors(const tile &t, const places<bf16> &p) {
+template <int WIDE>
+__device__ static void write_factors(const tile<WIDE> &t, const places<bf16, WIDE> &p) {
     int row = threadIdx.x % 128 / 2, half = threadIdx.x % 2 * 4;
     float2 below = t.s->below[t.group * MLP_ROWS + row];
 #pragma unroll
@@ -578,46 +636,58 @@ __device__ static void write_factors(const tile &t, const places<bf16> &p) {
             c ? make_uint4(0, 0, 0, 0) : make_uint4(in_two(1 / below.y), in_two(below.x), 0, 0);
 }
 
-__device__ static void write_factors(const tile &, const places<float> &) {}
+template <int WIDE>
+__device__ static void write_factors(const tile<WIDE> &, const places<float, WIDE> &) {}
 
 // The sums of the gradient that lies in shared memory.
-__device__ static void sum_gradient(const tile &t, const places<bf16> &p) {
-    float acc[64];
+template <int WIDE>
+__device__ static void sum_gradient(const tile<WIDE> &t, const places<bf16, WIDE> &p) {
+    float acc[shape<WIDE>::EACH];
     __syncwarp();
     products_begin();
 #pragma unroll
-    for (int k = 0; k < MLP_ROWS / 16; k++)
-        multiply_turned(acc, factor(shared_address(p.factors) + k * 2048, 1024, PIECE_BYTES),
-                        factor(shared_address(p.out) + k * 2048, 1024, PIECE_BYTES), k);
+    for (int k = 0; k < MLP_ROWS / 16; k++) {
+        uint64_t a = factor(shared_address(p.factors) + k * 2048, 1024, PIECE_BYTES),
+                 b = factor(shared_address(p.out) + k * 2048, 1024, PIECE_BYTES);
+        if constexpr (WIDE == NARROW)
+            multiply_turned_64(acc, a, b, k);
+        else
+            multiply_turned(acc, a, b, k);
+    }
     products_end();
     products_wait<0>();
     if (threadIdx.x % 128 >= 16) return; // who has the first four rows
 #pragma unroll
-    for (int i = 0; i < COLUMNS / 8; i++)
+    for (int i = 0; i < WIDE / 8; i++)
         *(float2 *)&p.sums->product[t.lane / 4][i * 8 + t.pair] =
             make_float2(acc[4 * i], acc[4 * i + 1]);
 }
 
-__device__ static void sum_gradient(const tile &, const places<float> &) {}
+template <int WIDE>
+__device__ static void sum_gradient(const tile<WIDE> &, const places<float, WIDE> &) {}
 
 // The gradient once more, transposed for dW, when its block has gone.
-__device__ static void store_turned(const mlp &, const mlp_layer &, const tile &, const float *,
-                                    const places<bf16> &) {}
+template <int WIDE>
+__device__ static void store_turned(const mlp &, const mlp_layer &, const tile<WIDE> &,
+                                    const float *, const places<bf16, WIDE> &) {}
 
-__device__ static void store_turned(const mlp &j, const mlp_layer &l, const tile &t,
-                                    const float acc[64], const places<float> &p) {
+template <int WIDE>
+__device__ static void store_turned(const mlp &j, const mlp_layer &l, const tile<WIDE> &t,
+                                    const float *acc, const places<float, WIDE> &p) {
+    enum { BYTES = WIDE * LINE }; // the tile's columns of 32 rows, which follow each other
     stores_wait();
     t.group_sync();
-    char *out = p.out + t.row / TURNED_ROWS * TURNED_BYTES;
+    char *out = p.out + t.row / TURNED_ROWS * BYTES;
 #pragma unroll
-    for (int i = 0; i < 64; i++)
+    for (int i = 0; i < shape<WIDE>::EACH; i++)
         *(float *)(out + turned_place(t.row + i / 2 % 2 * 8, i / 4 * 8 + t.pair + i % 2)) =
             to_tf32(acc[i]);
     rows_written();
     t.group_sync();
     for (int i = 0; i < MLP_ROWS / TURNED_ROWS && threadIdx.x % 128 == 0; i++)
-        bulk_store(turned_at(j, l.turned, t.e, t.first() + i * TURNED_ROWS, t.column0),
-                   shared_address(p.out) + i * TURNED_BYTES, TURNED_BYTES);
+        bulk_store(turned_at(j, l.turned, t.e, t.first() + i * TURNED_ROWS, t.column0) +
+                       t.column0 % COLUMNS * LINE,
+                   shared_address(p.out) + i * BYTES, BYTES);
 }
 
 template <typename S> __device__ static inline float warps_sum(const S *s, int number, int c) {
@@ -629,7 +699,8 @@ template <typename S> __device__ static inline float warps_sum(const S *s, int n
 }
 
 // Sum `kind` of the group, of a column.
-__device__ static inline float group_sum(const group_sums<bf16> *s, int kind, int c) {
+template <int WIDE>
+__device__ static inline float group_sum(const group_sums<bf16, WIDE> *s, int kind, int c) {
     if (kind == D_B || kind == D_MEAN) {
         int first = kind == D_B ? 0 : 2;
         return s->product[first][c] + s->product[first + 1][c];
@@ -637,22 +708,23 @@ __device__ static inline float group_sum(const group_sums<bf16> *s, int kind, in
     return warps_sum(s, kind == D_HEAD ? 2 : kind, c);
 }
 
-__device__ static inline float group_sum(const group_sums<float> *s, int kind, int c) {
+template <int WIDE>
+__device__ static inline float group_sum(const group_sums<float, WIDE> *s, int kind, int c) {
     return warps_sum(s, kind, c);
 }
 
 // All groups' sums, in order.
-template <typename T>
-__device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile &t, const tiles &r,
-                                  int steps, bool head) {
+template <typename T, int WIDE>
+__device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile<WIDE> &t,
+                                  const tiles<WIDE> &r, int steps, bool head) {
     int part = (int)blockIdx.x / t.across;
     float *to = l.parts + ((int64_t)t.e * j.parts + part) * MLP_SUMS * j.width + t.column0;
-    for (int i = threadIdx.x; i < (head ? MLP_SUMS : D_HEAD) * COLUMNS; i += THREADS) {
-        int kind = i / COLUMNS, c = i % COLUMNS;
+    for (int i = threadIdx.x; i < (head ? MLP_SUMS : D_HEAD) * WIDE; i += THREADS) {
+        int kind = i / WIDE, c = i % WIDE;
         float sum = 0;
 #pragma unroll
         for (int g = 0; g < GROUPS; g++)
-            sum += group_sum(places<T>(r, steps, g).sums, kind, c);
+            sum += group_sum(places<T, WIDE>(r, steps, g).sums, kind, c);
         to[(int64_t)kind * j.width + c] = sum;
     }
     if (!head || t.column0 || threadIdx.x >= 32) return;
@@ -663,16 +735,16 @@ __device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile &
     if (t.lane == 0) j.head_bias[t.e * j.parts + part] = sum;
 }
 
-template <typename T> __device__ static void run_backward(const mlp &j, int layer) {
+template <typename T, int WIDE> __device__ static void run_backward(const mlp &j, int layer) {
     extern __shared__ __align__(1024) char shared[];
-    tile t(j, shared + RING, j.lo);
-    tiles r(shared, t.s->barriers, GROUPS * 4);
+    tile<WIDE> t(j, shared + shape<WIDE>::RING, j.lo);
+    tiles<WIDE> r(shared, t.s->barriers, GROUPS * 4);
     const mlp_layer &l = j.layer[layer];
     bool last = layer == j.layers - 1, head = last && j.head_bias;
     int steps = last ? 0 : j.width / of<T>::SPAN;
-    int all = steps + places<T>::KEPT;
+    int all = steps + places<T, WIDE>::KEPT;
     const mlp_layer &above = j.layer[last ? layer : layer + 1];
-    factors<T> f = {above.d, above.wt, steps};
+    factors<T, WIDE> f = {above.d, above.wt, steps};
     auto old = [&](int i) { // what was there before the layer above
         if (i < steps)
             f.ask_panel(j, t, r, i);
@@ -683,13 +755,13 @@ template <typename T> __device__ static void run_backward(const mlp &j, int laye
         if (i < steps) f.ask_rows(j, t, r, i);
     };
     auto ask = [&](int i) { old(i), rows(i); };
-    places<T> p(r, steps, t.group);
+    places<T, WIDE> p(r, steps, t.group);
     r.start(all, old);
     upstream_wait();
     r.start(steps, rows);
-    backward_numbers numbers;
+    backward_numbers<WIDE> numbers;
     numbers.ask(j, t, layer);
-    float acc[64];
+    float acc[shape<WIDE>::EACH];
     if (!last) r.run(steps, all, ask, [&](int i) { multiply<T>(t, r, acc, i); });
     downstream_start();
     numbers.finish(j, t, layer);
@@ -699,7 +771,7 @@ template <typename T> __device__ static void run_backward(const mlp &j, int laye
         head_gradient(j, t, p.head, acc);
         __syncthreads();
     }
-    r.await(steps + t.group * places<T>::KEPT / GROUPS);
+    r.await(steps + t.group * places<T, WIDE>::KEPT / GROUPS);
     if (head)
         through_layer<T, true>(j, l, t, acc, p);
     else
@@ -716,19 +788,19 @@ template <typename T> __device__ static void run_backward(const mlp &j, int laye
 }
 #endif // HOPPER
 
-template <typename T>
+template <typename T, int WIDE>
 __global__ static void __launch_bounds__(THREADS, BLOCKS)
     forward(const __grid_constant__ mlp j, int layer) {
 #ifdef HOPPER
-    run_forward<T>(j, layer);
+    run_forward<T, WIDE>(j, layer);
 #endif
 }
 
-template <typename T>
+template <typename T, int WIDE>
 __global__ static void __launch_bounds__(THREADS, BLOCKS)
     backward(const __grid_constant__ mlp j, int layer) {
 #ifdef HOPPER
-    run_backward<T>(j, layer);
+    run_backward<T, WIDE>(j, layer);
 #endif
 }
 
@@ -743,6 +815,14 @@ __global__ static void __launch_bounds__(THIN_THREADS) thin(const __grid_constan
 
 bool dc_mlp_fits(const dc_cuda *cuda, int width, int in) {
     return cuda->hopper && (width == 256 || width == 512 || width == 1024) && in <= width;
+}
+
+int dc_mlp_tiles(int e, int rows, int width) {
+    return div_up(rows, MLP_TILE) * (width / COLUMNS) * e;
+}
+
+int dc_mlp_across(int width, bool few) {
+    return width / (few && width / NARROW <= row_sums::MOST ? NARROW : COLUMNS);
 }
 
 typedef CUresult encode_fn(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *,
@@ -776,19 +856,22 @@ dc_status dc_mlp_map(mlp *j) {
                          "cuTensorMapEncodeTiled(");
 }
 
-template <typename T>
+template <typename T, int WIDE>
 static dc_status start_layer(dc_cuda *cuda, const mlp *j, bool back, int layer, int blocks) {
     bool early = back ? layer < j->layers - 1 : layer > 0;
-    return launch(cuda, back ? backward<T> : forward<T>, dim3(blocks, j->e), THREADS,
-                  RING + sizeof(scratch), 1, early, "network(", *j, layer);
+    return launch(cuda, back ? backward<T, WIDE> : forward<T, WIDE>, dim3(blocks, j->e), THREADS,
+                  shared_bytes<WIDE>(), 1, early, "network(", *j, layer);
 }
 
 static dc_status start_any(dc_cuda *cuda, const mlp *j, bool back, int layer) {
     int rows = back ? j->hi - j->lo : j->x.rows,
         folds = back || layer ? 0 : (j->layers - 1) * (j->width / FOLD) + 1,
-        blocks = div_up(rows, MLP_TILE) * (j->width / COLUMNS) + folds;
-    return j->tf32 ? start_layer<float>(cuda, j, back, layer, blocks)
-                   : start_layer<bf16>(cuda, j, back, layer, blocks);
+        blocks = div_up(rows, MLP_TILE) * j->across + folds;
+    if (j->width / j->across == NARROW)
+        return j->tf32 ? start_layer<float, NARROW>(cuda, j, back, layer, blocks)
+                       : start_layer<bf16, NARROW>(cuda, j, back, layer, blocks);
+    return j->tf32 ? start_layer<float, COLUMNS>(cuda, j, back, layer, blocks)
+                   : start_layer<bf16, COLUMNS>(cuda, j, back, layer, blocks);
 }
 
 template <bool HEAD> static dc_status start_thin(dc_cuda *cuda, const mlp *j) {

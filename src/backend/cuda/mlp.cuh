@@ -6,8 +6,8 @@
 
 enum {
     COLUMNS = 128,                 // of a tile
+    NARROW = 64,                   // of a layer's tile where tiles are few
     PIECE_BYTES = MLP_ROWS * LINE, // of rows
-    HALF_BYTES = COLUMNS * LINE,   // of a panel
 };
 
 // Do so many blocks find room in the 228 kB of a multiprocessor's shared memory? Beside what it asks for, a block takes a
@@ -18,10 +18,7 @@ constexpr bool shared_holds(int blocks, size_t bytes) {
 
 // What products read is T: bf16, or float, rounded to TF32 but for x, of which they take the upper bits.
 template <typename T> struct of {
-    enum {
-        SPAN = LINE / sizeof(T),                      // columns of a piece
-        BLOCK_BYTES = MLP_ROWS * COLUMNS * sizeof(T), // what a group of four warps makes
-    };
+    enum { SPAN = LINE / sizeof(T) }; // columns of a piece
 };
 
 // The piece of 64 rows that begins at (row, column).
@@ -65,26 +62,30 @@ __device__ static inline void ask_x(const mlp &j, uint32_t to, int column, int r
 }
 #endif
 
-// Two sums over a row, that blocks left for 128 columns each: two threads load what a row has (ask), and add it up later
-// (finish), so that other things can go on meanwhile.
+// Two sums over a row, that blocks left for their columns: two threads load what a row has (ask), and add it up later
+// (finish), so that other things can go on meanwhile. Sums over 64 columns become sums over 128 first.
 struct row_sums {
-    float2 part[MLP_WIDEST / COLUMNS / 2];
+    enum { MOST = MLP_WIDEST / COLUMNS }; // parts of a row
+    float2 part[MOST / 2];
     __device__ void ask(const mlp &j, const float2 *sums, int e, int row) {
-        int across = j.width / COLUMNS;
-        const float2 *p = sums + ((int64_t)e * j.rows + row) * across;
+        const float2 *p = sums + ((int64_t)e * j.rows + row) * j.across;
 #pragma unroll
-        for (int i = 0; i < MLP_WIDEST / COLUMNS / 2; i++) {
-            int at = 2 * i + threadIdx.x % 2;
-            part[i] = at < across ? p[at] : make_float2(0, 0);
+        for (int i = 0; i < MOST / 2; i++) {
+            int odd = threadIdx.x % 2, at = halves(j) ? i / 2 * 4 + odd * 2 + i % 2 : 2 * i + odd;
+            part[i] = at < j.across ? p[at] : make_float2(0, 0);
         }
     }
+    static_assert(MOST == 8, "a thread has four parts");
+    __device__ static bool halves(const mlp &j) {
+        return j.across * COLUMNS > j.width;
+    }
+    __device__ static float2 both(float2 a, float2 b) {
+        return make_float2(a.x + b.x, a.y + b.y);
+    }
     __device__ float2 finish(const mlp &j) const { // means over the row
-        float2 sum = {0, 0};
-#pragma unroll
-        for (int i = 0; i < MLP_WIDEST / COLUMNS / 2; i++) {
-            sum.x += part[i].x;
-            sum.y += part[i].y;
-        }
+        float2 first = both(part[0], part[1]), sum = halves(j)
+                                                         ? both(first, both(part[2], part[3]))
+                                                         : both(both(first, part[2]), part[3]);
         sum.x += __shfl_xor_sync(~0u, sum.x, 1);
         sum.y += __shfl_xor_sync(~0u, sum.y, 1);
         return make_float2(sum.x / (float)j.width, sum.y / (float)j.width);

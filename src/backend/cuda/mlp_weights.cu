@@ -1,11 +1,13 @@
-// dW of every layer of a network that mlp.cu ran, in one launch: tiles of 128 inputs and 128 outputs. Blocks of a
-// cluster share the rows of a tile and add up in order. A layer read rows X = (h' - mean scale) / std + shift of which
-// the pieces hold h' alone, and d = dz / std: so dW = h'^T d - scale (mean^T d) + shift (1^T dz).
+// dW of layers of a network that mlp.cu ran: tiles of 128 inputs and 128 outputs, whose weights are updated on the spot if
+// that is wanted (decision 50). Blocks of a cluster share the rows of a tile and add up in order. A layer read rows
+// X = (h' - mean scale) / std + shift of which the pieces hold h' alone, and d = dz / std: so
+// dW = h'^T d - scale (mean^T d) + shift (1^T dz).
 #include "backend/cuda/mlp.cuh"
+#include "backend/cuda/update.cuh"
 
 #include <cooperative_groups.h>
 
-enum { MANY_BLOCKS = 264 }; // that fit the device at once
+enum { ALONE = 132 }; // blocks that have a multiprocessor each
 enum { DW_STAGES = 3, DW_STAGE = 4 * PIECE_BYTES, DW_THREADS = 256, DW_BLOCKS = 2 };
 template <typename T> struct chunk { // of rows, that a stage holds; pieces of 128 columns
     enum {
@@ -33,8 +35,8 @@ struct dw_tile {
     int layer, e, in0, out0, chunks, first; // chunks of this block
 };
 
-template <typename T, int TEAM> __device__ static dw_tile find_tile(const mlp &j) {
-    int at = blockIdx.x, i = 0, across = j.width / COLUMNS;
+template <typename T, int TEAM> __device__ static dw_tile find_tile(const mlp &j, int first_layer) {
+    int at = blockIdx.x, i = first_layer, across = j.width / COLUMNS;
     for (;; i++) {
         int tiles = div_up(j.layer[i].in, COLUMNS) * across;
         if (at < tiles) break;
@@ -84,12 +86,11 @@ __device__ static void load_corrections(const mlp &j, const dw_tile &t, dw_scrat
         sum += p[(int64_t)i * MLP_SUMS * j.width];
     (kind == D_B ? s->all : s->mean)[c] = sum;
     if (!t.layer) return;
-    const mlp_layer &below = j.layer[t.layer - 1];
-    int at = t.e * j.width + t.in0 + c;
+    const float *norm = j.layer[t.layer - 1].norm + (int64_t)t.e * 2 * j.width + t.in0 + c;
     if (kind == D_B)
-        s->shift[c] = below.shift[at];
+        s->shift[c] = norm[j.width];
     else
-        s->scale[c] = below.scale[at];
+        s->scale[c] = norm[0];
 }
 
 // Blocks of a cluster have sums over different rows: each adds up its part of the tile, in order, which is
@@ -159,9 +160,121 @@ template <> struct tile_product<float> {
     }
 };
 
-template <typename T, int TEAM> __device__ static void run_weights(const mlp &j) {
+// ---- the update of a tile's weights ----
+
+// What a block has of a tile, in the ring's memory: the gradient, and in its place the new weights as panels hold them.
+// Of bf16 both the weights and their EMA go into the place of a gradient, four numbers at a time; of TF32 the EMA has its
+// own, for ROWS rows.
+template <typename T, int TEAM> struct tile_share {
+    enum {
+        WIDE = COLUMNS / TEAM,
+        LD = (WIDE + 4) * sizeof(float), // bytes between rows
+        ROWS = sizeof(T) == 2 || TEAM > 1 ? COLUMNS : TURNED_ROWS,
+        BYTES = (COLUMNS + (sizeof(T) == 2 ? 0 : ROWS)) * LD,
+    };
+    char *p;
+    __device__ float *gradient(int row, int c) const { return (float *)(p + row * LD) + c; }
+    __device__ T *live(int row, int c) const { return (T *)(p + row * LD + c / 4 * 16) + c % 4; }
+    __device__ T *ema(int row, int c) const {
+        return sizeof(T) == 2 ? live(row, c) + 4 : live(COLUMNS + row % ROWS, c);
+    }
+    static_assert(BYTES <= DW_STAGES * DW_STAGE, "a tile has its place in the ring");
+};
+
+// Where the block's share lies among the weights.
+struct weight_place {
+    const update_job &u;
+    const rates &r;
+    const mlp_layer &l;
+    int64_t offset; // of its first number
+    int e, in0, out0, width;
+    bool ema; // there are target weights
+};
+
+template <typename T, int TEAM>
+__device__ static void update_rows(const weight_place &w, const tile_share<T, TEAM> &s, int row0) {
+    typedef tile_share<T, TEAM> share;
+    enum { EACH = share::WIDE / 4, AT_ONCE = 2 };
+    static_assert(share::ROWS * EACH % (AT_ONCE * DW_THREADS) == 0, "threads have the same to do");
+    for (int i0 = threadIdx.x; i0 < s.ROWS * EACH; i0 += AT_ONCE * DW_THREADS) {
+        float4 g[AT_ONCE], p[AT_ONCE], m[AT_ONCE], v[AT_ONCE], e[AT_ONCE];
+        auto row = [&](int k) { return row0 + (i0 + k * DW_THREADS) / EACH; };
+        auto column = [&](int k) { return (i0 + k * DW_THREADS) % EACH * 4; };
+        auto at = [&](int k) { return (w.offset + (int64_t)row(k) * w.width + column(k)) / 4; };
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            g[k] = *(float4 *)s.gradient(row(k), column(k)); // whose place is taken below
+            p[k] = ((float4 *)w.u.live)[at(k)];
+            m[k] = ((float4 *)w.u.m)[at(k)];
+            v[k] = ((float4 *)w.u.v)[at(k)];
+            e[k] = w.ema ? ((float4 *)w.u.ema)[at(k)] : p[k];
+        }
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            e[k] = pull_all(w.r, e[k], p[k]);
+            step_of(w.r, g[k], &p[k], &m[k], &v[k]);
+            if (w.ema) ((float4 *)w.u.ema)[at(k)] = e[k];
+            ((float4 *)w.u.live)[at(k)] = p[k];
+            ((float4 *)w.u.m)[at(k)] = m[k];
+            ((float4 *)w.u.v)[at(k)] = v[k];
+            round_to(s.live(row(k), column(k)), p[k]);
+            round_to(s.ema(row(k), column(k)), e[k]);
+        }
+    }
+}
+
+// Columns of the share are the panels' rows; a thread makes 16 bytes, two threads a sector.
+template <typename T, int TEAM, typename C>
+__device__ static void store_down(const weight_place &w, const tile_share<T, TEAM> &s, int row0,
+                                  void *to, C cell) {
+    enum { EACH = 16 / sizeof(T) };
+    for (int i = threadIdx.x; i < s.ROWS / EACH * s.WIDE; i += DW_THREADS) {
+        int c = i / 2 % s.WIDE, row = row0 + (i / (2 * s.WIDE) * 2 + i % 2) * EACH;
+        alignas(16) T v[EACH];
+#pragma unroll
+        for (int k = 0; k < EACH; k++)
+            v[k] = *cell(row + k, c);
+        *panel_place<T>(to, w.width, w.width, w.e, w.out0 + c, w.in0 + row) = *(uint4 *)v;
+    }
+}
+
+// Rows of the share are.
+template <typename T, int TEAM>
+__device__ static void store_along(const weight_place &w, const tile_share<T, TEAM> &s, int row0) {
+    enum { EACH = 16 / sizeof(T) };
+    struct alignas(4 * sizeof(T)) four {
+        T v[4];
+    };
+    for (int i = threadIdx.x; i < s.ROWS * s.WIDE / EACH; i += DW_THREADS) {
+        int row = row0 + i / (s.WIDE / EACH), c = i % (s.WIDE / EACH) * EACH;
+        alignas(16) four v[EACH / 4];
+#pragma unroll
+        for (int k = 0; k < EACH / 4; k++)
+            v[k] = *(const four *)s.live(row, c + 4 * k);
+        *panel_place<T>(w.l.wt, w.width, w.width, w.e, w.in0 + row, w.out0 + c) = *(uint4 *)v;
+    }
+}
+
+// Adam and EMA of the share, whose gradient is there, and its panels.
+template <typename T, int TEAM>
+__device__ static void update_share(const weight_place &w, const tile_share<T, TEAM> &s) {
+    for (int row0 = 0; row0 < COLUMNS; row0 += s.ROWS) {
+        __syncthreads();
+        update_rows(w, s, row0);
+        __syncthreads();
+        store_down(w, s, row0, w.l.w, [&](int row, int c) { return s.live(row, c); });
+        if (w.l.ema) store_down(w, s, row0, w.l.ema, [&](int r, int c) { return s.ema(r, c); });
+        store_along(w, s, row0);
+    }
+}
+
+// ---- the whole of it ----
+
+template <typename T, int TEAM>
+__device__ static void run_weights(const mlp &j, int first_layer, double *norms,
+                                   const update_job &u) {
     extern __shared__ __align__(1024) char shared[];
-    dw_tile t = find_tile<T, TEAM>(j);
+    dw_tile t = find_tile<T, TEAM>(j, first_layer);
     dw_scratch *s = (dw_scratch *)(shared + DW_STAGES * DW_STAGE);
     dw_ring<T> r(shared, s->barriers, DW_THREADS / 32);
     const mlp_layer &l = j.layer[t.layer];
@@ -172,16 +285,21 @@ template <typename T, int TEAM> __device__ static void run_weights(const mlp &j)
     auto ask = [&](int c) { ask_chunk<T>(j, t, r, c); };
     tile_product<T> product;
     int rank = blockIdx.z, lane = threadIdx.x & 31;
-    upstream_wait();
+    if (!u.plan) upstream_wait(); // else what it reads was there before whom it follows
     r.start(t.chunks, ask);
     load_corrections(j, t, s);
     r.run(t.chunks, t.chunks, ask, [&](int c) { product.run(acc, r, c); });
-    downstream_start();
+    if (!u.plan) downstream_start();
     if (TEAM > 1)
         gather_shares<TEAM>(acc, shared, rank);
     else
         __syncthreads();
-    float *out = l.dw + ((int64_t)t.e * l.in + t.in0) * j.width + t.out0, squares = 0;
+    if (u.plan) upstream_wait();
+    bool counts = u.plan && u.plan->go;
+    tile_share<T, TEAM> share = {shared};
+    int64_t first = ((int64_t)t.e * l.in + t.in0) * j.width + t.out0;
+    float *out = l.dw + first, squares = 0;
+    if (u.plan) __syncthreads(); // nobody reads others' shares any more
 #pragma unroll
     for (int i = 0; i < 64; i += 2) {
         int row = threadIdx.x / 32 * 16 + i / 2 % 2 * 8 + lane / 4, c = i / 4 * 8 + lane % 4 * 2;
@@ -192,12 +310,22 @@ template <typename T, int TEAM> __device__ static void run_weights(const mlp &j)
             v.x += shift * s->all[c] - scale * s->mean[c];
             v.y += shift * s->all[c + 1] - scale * s->mean[c + 1];
         }
-        *(float2 *)(out + (int64_t)row * j.width + c) = v;
+        if (!u.plan)
+            *(float2 *)(out + (int64_t)row * j.width + c) = v;
+        else
+            *(float2 *)share.gradient(row, c % share.WIDE) = v;
         squares += v.x * v.x + v.y * v.y;
     }
     double sum = block_sum(squares);
     if (threadIdx.x == 0)
-        j.norms[((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x] = sum;
+        norms[((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x] = sum;
+    int64_t offset = out - u.grad;
+    if (!counts || offset < u.plan->from || offset >= u.plan->to) return;
+    int out0 = t.out0 + rank * share.WIDE;
+    rates rate = u.plan->r;
+    update_share(weight_place{u, rate, l, offset + rank * share.WIDE, t.e, t.in0, out0, j.width,
+                              offset < u.ema_size},
+                 share);
 }
 
 // ---- the head's, where it has several outputs ----
@@ -248,9 +376,10 @@ template <typename T> __device__ static void run_head_weights(const mlp &j, floa
 
 template <typename T, int TEAM>
 __global__ static void __launch_bounds__(DW_THREADS, DW_BLOCKS)
-    weight_gradients(const __grid_constant__ mlp j) {
+    weight_gradients(const __grid_constant__ mlp j, int first_layer, double *norms,
+                     const __grid_constant__ update_job u) {
 #ifdef HOPPER
-    run_weights<T, TEAM>(j);
+    run_weights<T, TEAM>(j, first_layer, norms, u);
 #endif
 }
 
@@ -262,35 +391,47 @@ __global__ static void __launch_bounds__(128)
 #endif
 }
 
-template <int TEAM> static dc_status start(dc_cuda *cuda, const mlp *j, int tiles) {
-    return launch(cuda, j->tf32 ? weight_gradients<float, TEAM> : weight_gradients<bf16, TEAM>,
-                  dim3(tiles, j->e, TEAM), DW_THREADS, DW_BYTES, TEAM, false, "network(", *j);
-}
-
-static int weight_tiles(const mlp *j) {
+// A launch takes the first layer, whose input is there until the next step's comes, or all the others.
+static int weight_tiles(const mlp *j, bool first) {
     int tiles = 0;
-    for (int i = 0; i < j->layers; i++)
+    for (int i = first ? 0 : 1; i < (first ? 1 : j->layers); i++)
         tiles += div_up(j->layer[i].in, COLUMNS) * (j->width / COLUMNS);
     return tiles;
 }
 
-// Blocks share the rows of a tile, so that there is work for the whole device.
-static int team_for(const mlp *j) {
-    int tiles = weight_tiles(j) * j->e, chunks = div_up(j->hi - j->lo, MLP_ROWS);
-    return chunks >= 16 && tiles * 4 <= MANY_BLOCKS  ? 4
-           : chunks >= 8 && tiles * 2 <= MANY_BLOCKS ? 2
-                                                     : 1;
+// Blocks share the rows of a tile where there are few, so that it does not take long; not where other things go on beside
+// it, whose blocks would find no room. (Members of a population have the teams of single runs, so as to have their bytes.)
+static int team_for(const mlp *j, int tiles, bool first) {
+    int chunks = div_up(j->hi - j->lo, MLP_ROWS), most = first ? ALONE : j->early ? 0 : ALONE / 2;
+    tiles *= j->e;
+    return chunks >= 16 && tiles * 4 <= most ? 4 : chunks >= 8 && tiles * 2 <= most ? 2 : 1;
+}
+
+static int weight_blocks(const mlp *j, bool first) {
+    int tiles = weight_tiles(j, first);
+    return tiles * j->e * team_for(j, tiles, first);
 }
 
 int dc_mlp_weight_blocks(const mlp *j) {
-    return weight_tiles(j) * j->e * team_for(j);
+    return weight_blocks(j, true) + weight_blocks(j, false);
 }
 
-dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j) {
-    int tiles = weight_tiles(j), team = team_for(j);
-    return team == 4   ? start<4>(cuda, j, tiles)
-           : team == 2 ? start<2>(cuda, j, tiles)
-                       : start<1>(cuda, j, tiles);
+template <int TEAM>
+static dc_status start(dc_cuda *cuda, const mlp *j, bool first, const update_job *u) {
+    double *norms = j->norms + (first ? 0 : weight_blocks(j, true));
+    return launch(cuda, j->tf32 ? weight_gradients<float, TEAM> : weight_gradients<bf16, TEAM>,
+                  dim3(weight_tiles(j, first), j->e, TEAM), DW_THREADS, DW_BYTES, TEAM, false,
+                  "network(", *j, first ? 0 : 1, norms, *u);
+}
+
+dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j, bool first, const update_job *update) {
+    static const update_job none = {};
+    const update_job *u = update ? update : &none;
+    int tiles = weight_tiles(j, first), team = team_for(j, tiles, first);
+    if (!tiles) return DC_OK;
+    return team == 4   ? start<4>(cuda, j, first, u)
+           : team == 2 ? start<2>(cuda, j, first, u)
+                       : start<1>(cuda, j, first, u);
 }
 
 dc_status dc_mlp_head_weights(dc_cuda *cuda, const mlp *j, float *parts) {

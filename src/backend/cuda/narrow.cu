@@ -1,15 +1,15 @@
 // Narrow ops: distances, targets, weights and losses are a few thousand numbers a step, so a launch of its own for each
-// would cost more than its work. A list of them is one launch. A thread takes a number through all of them, with what it
-// made in slots (of shared memory); a barrier stands only where a number's maker was another thread. What ops do is told
+// would cost more than its work. A list of them is one launch. A thread takes a number through all of them, or through a
+// track of them that the others do not depend on, with what it made in slots (of shared memory); a barrier stands only
+// where a number's maker was another thread. What ops do is told
 // by instructions for these slots (narrow_steps.cu): an interpreter of a few hundred machine instructions, since on a
 // cold start fetching code costs more than running it. Where there are barriers the blocks form a cluster if the GPU has
 // those (compute capability 9), else there is one. Reductions leave partial sums, in double and in a fixed order.
 #include "backend/cuda/internal.cuh"
 
-#include <algorithm>
 #include <cooperative_groups.h>
 
-enum { THREADS = 256, TEAM = 8, MOST_BLOCKS = 64 }; // threads a block, blocks of a cluster
+enum { THREADS = NARROW_THREADS, TEAM = 8, MOST_BLOCKS = 64 }; // TEAM: blocks of a cluster
 
 bool dc_is_narrow(dc_op op) {
     return op >= DC_FIRST_COMPUTED && op != DC_OP_linear && op != DC_OP_gelu_layernorm &&
@@ -235,19 +235,26 @@ __device__ static inline void do_step(const machine &t, const narrow_step &s, in
     if (to && inside) to[m] = v;
 }
 
-// A thread takes its numbers through all instructions of the phase, after it has loaded what they need.
-__device__ static void run_phase(const machine &t, const narrow_phase &p) {
-    for (int64_t m = (int64_t)blockIdx.z * THREADS + threadIdx.x; m < p.most;
-         m += (int64_t)gridDim.z * THREADS) {
+// A thread takes its numbers through all instructions of a phase's track, after it has loaded what they need. The next
+// instruction is fetched while one is done.
+__device__ static void run_phase(const machine &t, const narrow_phase &phase, int tracks) {
+    int blocks = gridDim.z / tracks;
+    const narrow_track p = phase.track[blockIdx.z / blocks];
+    for (int64_t m = (int64_t)(blockIdx.z % blocks) * THREADS + threadIdx.x; m < p.most;
+         m += (int64_t)blocks * THREADS) {
 #pragma unroll 1
         for (int i = p.load; i < p.load_end; i++) {
             narrow_load l = t.loads[i];
             if (m < l.count) load(&t.slots[l.slot * THREADS], l.p + m);
         }
         loads_wait();
+        narrow_step s = t.steps[p.step];
 #pragma unroll 1
-        for (int i = p.step; i < p.step_end; i++)
-            do_step(t, t.steps[i], m);
+        for (int i = p.step; i < p.step_end; i++) {
+            narrow_step next = t.steps[min(i + 1, p.step_end - 1)];
+            do_step(t, s, m);
+            s = next;
+        }
     }
 }
 
@@ -310,15 +317,13 @@ __global__ static void __launch_bounds__(THREADS) run(narrow_list list) {
         if (i) team_sync();
         for (int k = p.measure; k < p.measure_end; k++)
             measure(t, t.measures[k]);
-        run_phase(t, p);
+        run_phase(t, p, list.tracks);
     }
     if (list.sums) leave_sums(list, sums);
 }
 
-// Where no barrier is needed there are as many as have something to do.
-int dc_narrow_blocks(const dc_cuda *cuda, int phases, int64_t most) {
-    if (phases > 1) return cuda->clusters ? TEAM : 1;
-    return (int)std::min<int64_t>(MOST_BLOCKS, div_up(most, THREADS));
+int dc_narrow_blocks(const dc_cuda *cuda, bool barriers) {
+    return !barriers ? MOST_BLOCKS : cuda->clusters ? TEAM : 1;
 }
 
 size_t dc_narrow_bytes(int words, int sums, int slots) {

@@ -37,7 +37,7 @@ int dc_narrow_load(group *g, const float *p, int64_t count, int64_t step, int e)
         }
         return true;
     };
-    for (int i = g->phases.back().load; i + e <= (int)g->loads.size(); i++)
+    for (int i = g->phases.back().track[0].load; i + e <= (int)g->loads.size(); i++)
         if (there(i)) return g->loads[(size_t)i].slot;
     int slot = dc_narrow_slots(g, e);
     for (int k = 0; k < e; k++)
@@ -183,4 +183,161 @@ void dc_narrow_steps(group *g, const narrow *n) {
     else
         for (m.e = 0; m.e < n->e; m.e++)
             push_result(m, n->input < 0 ? forward(m) : backward(m));
+}
+
+// ---- tracks: what does not depend on each other ----
+
+// Slots that an instruction reads.
+static std::vector<int> slots_read(const narrow_step &s) {
+    std::vector<int> read;
+    auto one = [&](int slot) {
+        if (slot >= 0) read.push_back(slot);
+    };
+    switch (s.code) {
+    case N_CONST:
+    case N_EXPECTED:
+    case N_LIKELIHOOD:
+        return read;
+    case N_LEAST_BACK:
+        one(s.a);
+        [[fallthrough]];
+    case N_LEAST:
+        for (int k = 0; k < s.c; k++)
+            one(s.b + k);
+        return read;
+    case N_WITHIN:
+    case N_BCE:
+    case N_EXPECTILE:
+    case N_BCE_BACK:
+    case N_EXPECTILE_BACK:
+        one(s.c);
+        [[fallthrough]];
+    case N_ADD:
+    case N_MUL:
+    case N_SQUARE:
+    case N_CLIP_BACK:
+    case N_WITHIN_BACK:
+    case N_DECAY_BACK:
+    case N_SIGMOID_BACK:
+    case N_SOFTPLUS_BACK:
+    case N_SQUARE_BACK:
+        one(s.b);
+    }
+    one(s.a);
+    return read;
+}
+
+static bool makes_slot(const narrow_step &s) {
+    return s.code != N_SUM && s.code != N_SUM_SIZE && s.code != N_SOFTMAX_BACK;
+}
+
+// Instructions of a phase by what they depend on: all that touch a slot which one of them makes belong together. The
+// number of each one's heap; how many heaps there are.
+static std::vector<int> heaps_of(const group *g, const narrow_track &all) {
+    int count = all.step_end - all.step;
+    std::vector<int> heap((size_t)count), owner((size_t)g->list.slots, -1);
+    auto join = [&](int from, int to) {
+        for (int &h : heap)
+            if (h == from) h = to;
+    };
+    for (int i = 0; i < count; i++) {
+        const narrow_step &s = g->steps[(size_t)(all.step + i)];
+        heap[(size_t)i] = i;
+        if (makes_slot(s)) owner[(size_t)s.d] = i;
+    }
+    for (int i = 0; i < count; i++) {
+        const narrow_step &s = g->steps[(size_t)(all.step + i)];
+        std::vector<int> touched = slots_read(s);
+        if (makes_slot(s)) touched.push_back(s.d);
+        for (int slot : touched)
+            if (owner[(size_t)slot] >= 0) join(heap[(size_t)i], heap[(size_t)owner[(size_t)slot]]);
+    }
+    return heap;
+}
+
+// What a track has to do: instructions, as many times as its blocks need for all numbers.
+static int64_t work_of(const narrow_track &t, int blocks) {
+    return (int64_t)(t.step_end - t.step) * div_up(t.most, blocks * NARROW_THREADS);
+}
+
+// Each heap goes to the track that has least so far, large ones first.
+static std::vector<int> tracks_of(const group *g, const narrow_track &all,
+                                  const std::vector<int> &heap, int tracks) {
+    std::vector<int64_t> size(heap.size()), load((size_t)tracks);
+    std::vector<int> order, track(heap.size());
+    for (size_t i = 0; i < heap.size(); i++)
+        size[(size_t)heap[i]] += g->steps[(size_t)all.step + i].count;
+    for (int h = 0; h < (int)heap.size(); h++)
+        if (size[(size_t)h]) order.push_back(h);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return size[(size_t)a] > size[(size_t)b]; });
+    for (int h : order) {
+        int to = (int)(std::min_element(load.begin(), load.end()) - load.begin());
+        load[(size_t)to] += size[(size_t)h];
+        for (size_t i = 0; i < heap.size(); i++)
+            if (heap[i] == h) track[i] = to;
+    }
+    return track;
+}
+
+// Its instructions in their order, and the loads that they need.
+static narrow_track split_off(const group *g, const narrow_track &all,
+                              const std::vector<int> &track, int mine,
+                              std::vector<narrow_load> *loads, std::vector<narrow_step> *steps) {
+    narrow_track out = {(int)loads->size(), 0, (int)steps->size(), 0, 0};
+    std::vector<char> touched((size_t)g->list.slots);
+    for (int i = all.step; i < all.step_end; i++) {
+        const narrow_step &s = g->steps[(size_t)i];
+        if (track[(size_t)(i - all.step)] != mine) continue;
+        steps->push_back(s);
+        out.most = std::max(out.most, s.count);
+        for (int slot : slots_read(s))
+            touched[(size_t)slot] = 1;
+    }
+    for (int i = all.load; i < all.load_end; i++)
+        if (touched[(size_t)g->loads[(size_t)i].slot]) loads->push_back(g->loads[(size_t)i]);
+    out.load_end = (int)loads->size();
+    out.step_end = (int)steps->size();
+    return out;
+}
+
+// The group on so many tracks, which share `most` blocks; how long it takes.
+static int64_t split_to(group *g, int tracks, int most) {
+    std::vector<narrow_load> loads;
+    std::vector<narrow_step> steps;
+    int64_t numbers = 1, work = 0;
+    for (narrow_phase &p : g->phases) {
+        narrow_track all = p.track[0];
+        std::vector<int> track = tracks_of(g, all, heaps_of(g, all), tracks);
+        for (int t = 0; t < tracks; t++) {
+            p.track[t] = split_off(g, all, track, t, &loads, &steps);
+            numbers = std::max(numbers, (int64_t)p.track[t].most);
+        }
+    }
+    int blocks = std::min(most / tracks, div_up(numbers, NARROW_THREADS));
+    for (const narrow_phase &p : g->phases) {
+        int64_t longest = 0;
+        for (int t = 0; t < tracks; t++)
+            longest = std::max(longest, work_of(p.track[t], blocks));
+        work += longest;
+    }
+    g->loads = loads;
+    g->steps = steps;
+    g->list.tracks = tracks;
+    g->list.blocks = tracks * blocks;
+    return work;
+}
+
+// As many tracks as make it shortest.
+void dc_narrow_split(group *g, int most) {
+    int best = 1;
+    int64_t least = INT64_MAX;
+    for (int tracks = 1; tracks <= std::min<int>(most, NARROW_TRACKS); tracks++) {
+        group tried = *g;
+        int64_t work = split_to(&tried, tracks, most);
+        if (work >= least) continue;
+        least = work;
+        best = tracks;
+    }
+    split_to(g, best, most);
 }

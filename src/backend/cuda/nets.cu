@@ -46,6 +46,15 @@ static bool shares_gradients(const dc_program *p, const net *n) {
     return false;
 }
 
+// Do tiles leave multiprocessors idle, whatever goes side by side? Then they had better be smaller.
+static bool few_tiles(const dc_program *p) {
+    enum { MULTIPROCESSORS = 132 };
+    int tiles = 0, programs = p->spec.beside > 1 ? p->spec.beside : 1;
+    for (const net &n : p->nets)
+        tiles += dc_mlp_tiles(node(p, n.head)->e, node(p, n.x)->rows, node(p, n.linear[0])->cols);
+    return tiles * programs <= MULTIPROCESSORS;
+}
+
 void dc_nets_find(dc_program *p) {
     p->net_of.assign((size_t)p->g->count, -1);
     bool may = p->spec.precision == DC_BF16 || is_tf32(p);
@@ -60,6 +69,7 @@ void dc_nets_find(dc_program *p) {
         p->net_of[(size_t)r] = (int)p->nets.size();
         p->nets.push_back(n);
     }
+    p->few = few_tiles(p);
 }
 
 // The panels of a matrix; live and stopped uses share them.
@@ -70,8 +80,7 @@ static panels *panels_of(dc_program *p, const dc_node *w) {
     return &p->matrices.back();
 }
 
-static dc_status take_panels(dc_program *p, void **mine, int e, int in, int out,
-                             const void **seen) {
+static dc_status take_panels(dc_program *p, void **mine, int e, int in, int out, void **seen) {
     int wide = out <= THIN ? THIN : out, lines = div_up(in, line_of(is_tf32(p)));
     if (!*mine) DC_TRY(take(p, (size_t)e * (size_t)lines * LINE * (size_t)wide, mine));
     *seen = *mine;
@@ -79,7 +88,7 @@ static dc_status take_panels(dc_program *p, void **mine, int e, int in, int out,
 }
 
 // Of the weights that a linear layer uses.
-static dc_status take_weights(dc_program *p, const dc_node *w, const void **out) {
+static dc_status take_weights(dc_program *p, const dc_node *w, void **out) {
     panels *m = panels_of(p, w);
     return take_panels(p, w->use == DC_EMA ? &m->ema : &m->live, w->e, w->rows, w->cols, out);
 }
@@ -94,7 +103,7 @@ static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
     mlp_layer *l = &j->layer[i];
     size_t width = (size_t)j->width, e = (size_t)j->e, rows = e * (size_t)j->rows,
            bytes = rows * width * (j->tf32 ? sizeof(float) : sizeof(bf16)),
-           pairs = rows * width / 128 * sizeof(float2);
+           pairs = rows * (size_t)j->across * sizeof(float2);
     l->in = w->rows;
     l->in_pad = div_up(w->rows, line_of(j->tf32)) * line_of(j->tf32);
     l->b = vector_of(p, linear->in[2]);
@@ -115,6 +124,7 @@ static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
     DC_TRY(take(p, bytes, &l->d));
     if (!n->weights) return DC_OK;
     if (j->tf32) DC_TRY(take(p, bytes, &l->turned));
+    DC_TRY(take(p, e * 2 * width * sizeof(float), (void **)&l->norm));
     DC_TRY(take(p, e * (size_t)j->parts * MLP_SUMS * width * sizeof(float), (void **)&l->parts));
     l->dw = (float *)grad_of(p, linear->in[1]).p;
     return DC_OK;
@@ -125,6 +135,7 @@ static dc_status take_net(dc_program *p, net *n) {
     mlp *j = &n->job;
     *j = mlp{head->e, (int)n->linear.size(), first->cols, x->cols, head->cols, is_tf32(p)};
     j->x = value_of(p, n->x);
+    j->across = dc_mlp_across(j->width, p->few);
     int **used = &p->used[(size_t)n->x];
     if (x->op == DC_OP_INPUT && !*used) DC_TRY(upload(p, &x->rows, sizeof x->rows, (void **)used));
     j->used = *used;
@@ -164,7 +175,26 @@ static dc_status take_net(dc_program *p, net *n) {
 dc_status dc_nets_take(dc_program *p) {
     for (net &n : p->nets)
         DC_TRY(take_net(p, &n));
+    for (net &n : p->nets)
+        for (size_t i = 0; i < n.linear.size() && n.weights; i++)
+            n.job.layer[i].ema = panels_of(p, node(p, node(p, n.linear[i])->in[1]))->ema;
     return DC_OK;
+}
+
+// Where a network's weights begin.
+static int64_t offset_of(const dc_program *p, const net *n) {
+    return node(p, node(p, n->linear[0])->in[1])->offset;
+}
+
+bool dc_net_trains(const dc_program *p, const net *n, int64_t from, int64_t to) {
+    return n->weights && offset_of(p, n) >= from && offset_of(p, n) < to;
+}
+
+bool dc_nets_update(const dc_program *p, int64_t offset) {
+    for (const net &n : p->nets)
+        for (size_t i = 1; i < n.linear.size() && n.weights && p->shares_norm; i++)
+            if (node(p, node(p, n.linear[i])->in[1])->offset == offset) return true;
+    return false;
 }
 
 static void list_net_sums(dc_program *p, const net *n) {
@@ -190,13 +220,20 @@ void dc_nets_sums(dc_program *p) {
         if (n.weights) list_net_sums(p, &n);
 }
 
-int dc_nets_norms(dc_program *p, int64_t from, int64_t to, double *first) {
+dc_status dc_nets_norms(dc_program *p, update_job *j) {
     int count = 0;
+    double *norms;
     for (net &n : p->nets) {
-        int64_t offset = node(p, node(p, n.linear[0])->in[1])->offset;
-        if (!n.weights || offset < from || offset >= to) continue;
-        n.job.norms = first ? first + count : NULL;
-        count += dc_mlp_weight_blocks(&n.job);
+        n.job.early = dc_net_trains(p, &n, 0, p->cut);
+        if (n.weights) count += dc_mlp_weight_blocks(&n.job);
     }
-    return count;
+    DC_TRY(take(p, (size_t)count * sizeof *norms, (void **)&norms));
+    j->dw_norms = norms;
+    j->dw_norm_count = p->shares_norm ? count : 0;
+    for (net &n : p->nets) {
+        if (!n.weights) continue;
+        n.job.norms = norms;
+        norms += dc_mlp_weight_blocks(&n.job);
+    }
+    return DC_OK;
 }

@@ -309,9 +309,8 @@ static void order_forward(dc_program *p) {
         }
         if (inside_net(p, r)) continue;
         int whole = p->net_of[(size_t)r];
-        dc_group_flush(
-            p, whole >= 0 ? std::vector<int>{p->nets[(size_t)whole].x} : dc_value_keys(p, n),
-            false);
+        dc_group_flush(p, whole >= 0 ? std::vector<int>{p->nets[(size_t)whole].x}
+                                     : dc_value_keys(p, n));
         if (whole >= 0)
             dc_push_unit(p, unit::NET, whole);
         else
@@ -353,13 +352,13 @@ static void order_backward(dc_program *p) {
     for (dc_ref r = loss; r >= 0; r--) {
         const dc_node *n = node(p, r);
         if (n->op < DC_FIRST_COMPUTED || !trained(n) || inside_net(p, r)) continue;
-        if (!dc_is_narrow(n->op)) dc_group_flush(p, backward_keys(p, r), true);
+        if (!dc_is_narrow(n->op)) dc_group_flush(p, backward_keys(p, r));
         int whole = p->net_of[(size_t)r];
         if (whole >= 0) {
             const net *n = &p->nets[(size_t)whole];
             if (n->weights && !n->job.head_bias) dc_push_unit(p, unit::NET_HEAD, whole);
             dc_push_unit(p, unit::NET_BACK, whole);
-            if (n->weights) dc_push_unit(p, unit::NET_WEIGHTS, whole);
+            if (n->weights && !p->shares_norm) dc_push_unit(p, unit::NET_WEIGHTS, whole);
             continue;
         }
         order_zeros(p, r);
@@ -497,8 +496,7 @@ static void list_pieces(dc_program *p, std::vector<piece> *out) {
     flat(p->slabs.size);
 }
 
-// Part of the update: weights in [from, to). Sums over rows that are left, and where shares of the gradient's norm go:
-// networks leave some for dW, the sums the rest.
+// Part of the update: weights in [from, to), with sums over rows that are left.
 static dc_status upload_part(dc_program *p, update_job *j, int64_t from, int64_t to,
                              const std::vector<piece> &all) {
     std::vector<int2> blocks;
@@ -512,28 +510,21 @@ static dc_status upload_part(dc_program *p, update_job *j, int64_t from, int64_t
     }
     for (const piece &f : all)
         if (f.offset >= from && f.offset < to) pieces.push_back(f);
+    auto here = [p](const piece &f) {
+        return f.matrix < 0 || !dc_nets_update(p, p->matrices[(size_t)f.matrix].offset);
+    };
+    j->train_count =
+        (int)(std::stable_partition(pieces.begin(), pieces.end(), here) - pieces.begin());
     j->sum_count = (int)blocks.size();
     j->piece_count = (int)pieces.size();
-    int shares = dc_nets_norms(p, from, to, NULL) + j->sum_count + 1;
-    j->norm_count = j->whole_norm ? NORM_BLOCKS : shares;
-    DC_TRY(take(p, (size_t)(shares + NORM_BLOCKS) * sizeof(double), (void **)&j->norms));
-    dc_nets_norms(p, from, to, j->norms + (j->whole_norm ? NORM_BLOCKS : 0));
+    j->norm_count = j->whole_norm ? NORM_BLOCKS : j->sum_count + 1;
+    DC_TRY(take(p, (size_t)j->norm_count * sizeof(double), (void **)&j->norms));
     update_plan plan = {};
     DC_TRY(upload(p, &plan, sizeof plan, (void **)&j->plan));
     if (!pieces.empty())
         DC_TRY(upload(p, pieces.data(), pieces.size() * sizeof(piece), (void **)&j->pieces));
     if (blocks.empty()) return DC_OK;
     return upload(p, blocks.data(), blocks.size() * sizeof(int2), (void **)&j->sum_blocks);
-}
-
-// Does every gradient leave its share of the norm? A layer that is no part of a network does not, nor does a sum that is
-// added to what is there already.
-static bool shares_norm(const dc_program *p) {
-    for (const column_sum &s : p->sums)
-        if (s.add) return false;
-    for (const unit &u : p->units)
-        if (u.what == unit::WEIGHTS && !is_head(p, u.node) && !is_thin(p, u.node)) return false;
-    return true;
 }
 
 static dc_status upload_parts(dc_program *p) {
@@ -546,7 +537,8 @@ static dc_status upload_parts(dc_program *p) {
     if (!p->matrices.empty()) // which list_pieces has put in order
         DC_TRY(upload(p, p->matrices.data(), p->matrices.size() * sizeof(panels),
                       (void **)&rest->matrices));
-    rest->whole_norm = !shares_norm(p);
+    rest->whole_norm = !p->shares_norm;
+    DC_TRY(dc_nets_norms(p, rest));
     rest->last = true;
     *early = *rest;
     early->last = false;
@@ -568,8 +560,10 @@ static dc_status upload_lists(dc_program *p) {
     state.bad_step = -1;
     DC_TRY(upload(p, &state, sizeof state, (void **)&j->state));
     std::vector<const float *> metrics;
-    for (int i = 0; i < p->spec.metric_count; i++)
+    for (int i = 0; i < p->spec.metric_count; i++) {
+        DC_CHECK(p->scalar[(size_t)p->spec.metrics[i]]); // no unit of the next step writes it
         metrics.push_back((const float *)value_of(p, p->spec.metrics[i]).p);
+    }
     j->metric_count = p->spec.metric_count;
     if (!metrics.empty())
         DC_TRY(upload(p, metrics.data(), metrics.size() * sizeof(float *), (void **)&j->metrics));
@@ -582,6 +576,41 @@ static dc_status upload_lists(dc_program *p) {
         DC_TRY(
             upload(p, p->shadows.data(), p->shadows.size() * sizeof(shadow), (void **)&j->shadows));
     return upload_parts(p);
+}
+
+// Does every gradient leave its share of the norm? A layer that is no part of a network does not, nor does one that is
+// added to another.
+static bool shares_norm(const dc_program *p) {
+    for (dc_ref r = 0; r < p->g->count; r++) {
+        const dc_node *n = node(p, r);
+        if (n->op == DC_OP_PARAM && n->grad_sum) return false;
+        if (n->op == DC_OP_linear && trained(n) && wants(p, n, 1) && p->net_of[(size_t)r] < 0 &&
+            !is_head(p, r) && !is_thin(p, r))
+            return false;
+    }
+    return true;
+}
+
+static void plan_update(dc_program *p) {
+    int64_t first = p->spec.policy_first;
+    p->shares_norm = p->g->loss >= 0 && shares_norm(p);
+    if (p->shares_norm && first > 0 && first < p->spec.size) p->cut = first;
+}
+
+static std::vector<cudaEvent_t *> events_of(dc_program *p) {
+    std::vector<cudaEvent_t *> all = {&p->begin, &p->drawn,   &p->gathered,
+                                      &p->early, &p->updated, &p->ticked};
+    for (part_events &e : p->parts_done)
+        all.insert(all.end(), {&e.begin, &e.summed, &e.inputs, &e.rest, &e.more});
+    for (unit &u : p->units)
+        if (u.awaited) all.push_back(&u.done);
+    return all;
+}
+
+static dc_status make_events(dc_program *p) {
+    for (cudaEvent_t *e : events_of(p))
+        CU(cudaEventCreateWithFlags(e, cudaEventDisableTiming));
+    return DC_OK;
 }
 
 static dc_status build(dc_program *p) {
@@ -598,6 +627,7 @@ static dc_status build(dc_program *p) {
     p->view.graph = p->g;
     decide(p);
     dc_nets_find(p);
+    plan_update(p);
     dc_groups_scalars(p);
     DC_TRY(take_slabs(p));
     DC_TRY(take_nodes(p));
@@ -607,14 +637,8 @@ static dc_status build(dc_program *p) {
     order_backward(p);
     dc_group_flush_all(p);
     list_sums(p);
-    int64_t first = p->spec.policy_first;
-    if (p->g->loss >= 0 && first > 0 && first < p->slabs.size && shares_norm(p)) p->cut = first;
     choose_lanes(p);
-    CU(cudaEventCreateWithFlags(&p->begin, cudaEventDisableTiming));
-    CU(cudaEventCreateWithFlags(&p->beside, cudaEventDisableTiming));
-    CU(cudaEventCreateWithFlags(&p->early, cudaEventDisableTiming));
-    for (unit &u : p->units)
-        if (u.awaited) CU(cudaEventCreateWithFlags(&u.done, cudaEventDisableTiming));
+    DC_TRY(make_events(p));
     return upload_lists(p);
 }
 
@@ -636,11 +660,8 @@ extern "C" dc_status dc_program_new(dc_program **out, dc_cuda *cuda, const dc_pr
 
 extern "C" void dc_program_free(dc_program *p) {
     if (!p) return;
-    if (p->begin) cudaEventDestroy(p->begin);
-    if (p->beside) cudaEventDestroy(p->beside);
-    if (p->early) cudaEventDestroy(p->early);
-    for (unit &u : p->units)
-        if (u.done) cudaEventDestroy(u.done);
+    for (cudaEvent_t *e : events_of(p))
+        if (*e) cudaEventDestroy(*e);
     delete p;
 }
 
@@ -682,6 +703,11 @@ extern "C" dc_status dc_program_refresh(dc_program *p) {
     return DC_OK;
 }
 
+static dc_status net_gradients(dc_program *p, const mlp *j) {
+    DC_TRY(dc_mlp_weights(p->cuda, j, true, NULL));
+    return dc_mlp_weights(p->cuda, j, false, NULL);
+}
+
 static dc_status start(dc_program *p, const unit *u) {
     switch (u->what) {
     case unit::LAYER:
@@ -701,7 +727,7 @@ static dc_status start(dc_program *p, const unit *u) {
     case unit::NET_BACK:
         return dc_mlp_backward(p->cuda, &p->nets[(size_t)u->node].job);
     case unit::NET_WEIGHTS:
-        return dc_mlp_weights(p->cuda, &p->nets[(size_t)u->node].job);
+        return net_gradients(p, &p->nets[(size_t)u->node].job);
     case unit::NET_HEAD: {
         const net *n = &p->nets[(size_t)u->node];
         return dc_mlp_head_weights(p->cuda, &n->job, p->parts[(size_t)n->head].p);
@@ -752,62 +778,160 @@ static dc_status start_units(dc_program *p, bool late, const unit **last) {
     return DC_OK;
 }
 
+// ---- the update: of weights before the cut, and of the others ----
+
+template <typename F> static dc_status each_net(dc_program *p, int part, F start) {
+    int64_t from = part ? p->cut : 0, to = part ? p->slabs.size : p->cut;
+    for (net &n : p->nets)
+        if (p->shares_norm && dc_net_trains(p, &n, from, to)) DC_TRY(start(&n.job));
+    return DC_OK;
+}
+
+// dW of first layers, whose inputs make room for the next step's then; when sums over rows are there, all weights that
+// have their gradient in memory.
+static dc_status update_rest(dc_program *p, int part, cudaStream_t lane) {
+    part_events *done = &p->parts_done[part];
+    CU(cudaStreamWaitEvent(lane, done->begin));
+    p->cuda->stream = lane;
+    DC_TRY(each_net(p, part, [p](mlp *j) { return dc_mlp_weights(p->cuda, j, true, NULL); }));
+    CU(cudaEventRecord(done->inputs, lane));
+    CU(cudaStreamWaitEvent(lane, done->summed));
+    DC_TRY(dc_update_run(p->cuda, &p->job[part]));
+    CU(cudaEventRecord(done->rest, lane));
+    return DC_OK;
+}
+
+// The other layers of networks: one after the other on two lanes. The first may start with its products while sums over
+// rows are made.
+static dc_status update_nets(dc_program *p, int part, cudaStream_t lane, cudaStream_t other) {
+    part_events *done = &p->parts_done[part];
+    int count = 0;
+    DC_TRY(each_net(p, part, [&](mlp *j) -> dc_status {
+        p->cuda->early = !count;
+        if (count == 1) CU(cudaStreamWaitEvent(other, done->summed));
+        p->cuda->stream = count++ % 2 ? other : lane;
+        dc_status status = dc_mlp_weights(p->cuda, j, false, &p->job[part]);
+        p->cuda->early = false;
+        return status;
+    }));
+    if (count < 2) return DC_OK;
+    CU(cudaEventRecord(done->more, other));
+    CU(cudaStreamWaitEvent(lane, done->more));
+    return DC_OK;
+}
+
+// On lanes[0], which has waited for whoever reads or makes what is updated, and two more.
+static dc_status update_part(dc_program *p, int part, const cudaStream_t lanes[3]) {
+    part_events *done = &p->parts_done[part];
+    if (p->ticking) CU(cudaStreamWaitEvent(lanes[0], p->ticked)); // it reads what is overwritten
+    CU(cudaEventRecord(done->begin, lanes[0]));
+    p->cuda->stream = lanes[0];
+    DC_TRY(dc_column_sums(p->cuda, &p->job[part]));
+    CU(cudaEventRecord(done->summed, lanes[0]));
+    DC_TRY(update_nets(p, part, lanes[0], lanes[2]));
+    DC_TRY(update_rest(p, part, lanes[1]));
+    CU(cudaStreamWaitEvent(lanes[0], done->rest));
+    return DC_OK;
+}
+
+// ---- a step ----
+
 // The early part of the update, beside what is late.
-static dc_status start_early(dc_program *p, const dc_beside *beside) {
-    p->cuda->stream = p->cuda->lanes[LANES];
-    DC_TRY(await_lanes(p, p->cuda->stream, false));
-    DC_TRY(dc_column_sums(p->cuda, &p->job[0]));
-    DC_TRY(dc_update_run(p->cuda, &p->job[0]));
-    if (beside) DC_TRY(beside->first(beside->ctx));
-    CU(cudaEventRecord(p->early, p->cuda->stream));
+static dc_status start_early(dc_program *p) {
+    cudaStream_t *lanes = p->cuda->lanes + EARLY_LANE;
+    DC_TRY(await_lanes(p, lanes[0], false));
+    DC_TRY(update_part(p, 0, lanes));
+    CU(cudaEventRecord(p->early, lanes[0]));
     return DC_OK;
 }
 
-static dc_status start_all(dc_program *p, bool update, const dc_beside *beside) {
+// Lane 0 has waited for all units in the end, but not for the early part of the update.
+static dc_status start_all(dc_program *p, bool update) {
     const unit *last[LANES] = {};
-    CU(cudaEventRecord(p->begin, p->cuda->lanes[0]));
     DC_TRY(start_units(p, false, last));
-    if (update && p->cut) DC_TRY(start_early(p, beside));
+    if (update && p->cut) DC_TRY(start_early(p));
     DC_TRY(start_units(p, true, last));
-    cudaStream_t stream = p->cuda->lanes[0];
     for (int late = 0; late < 2; late++)
-        DC_TRY(await_lanes(p, stream, late));
-    if (update && p->cut) CU(cudaStreamWaitEvent(stream, p->early));
+        DC_TRY(await_lanes(p, p->cuda->lanes[0], late));
     return DC_OK;
 }
 
-// Then sums over rows; `update`: with the early part of it.
-static dc_status start_step(dc_program *p, bool update, const dc_beside *beside) {
-    dc_status status = start_all(p, update, beside);
+static dc_status start_gradients(dc_program *p) {
+    CU(cudaEventRecord(p->begin, p->cuda->lanes[0]));
+    DC_TRY(start_all(p, false));
     p->cuda->stream = p->cuda->lanes[0];
     p->cuda->workspace = p->cuda->workspaces[0];
-    DC_TRY(status);
-    if (!update && p->cut) DC_TRY(dc_column_sums(p->cuda, &p->job[0]));
-    return dc_column_sums(p->cuda, &p->job[1]);
+    for (int part = p->cut ? 0 : 1; part < 2; part++) {
+        DC_TRY(each_net(p, part, [p](mlp *j) { return net_gradients(p, j); }));
+        DC_TRY(dc_column_sums(p->cuda, &p->job[part]));
+    }
+    return DC_OK;
 }
 
-extern "C" dc_status dc_program_gradients(dc_program *p) {
-    return start_step(p, false, NULL);
+// Rows of the next step: drawn beside all of this one, and gathered when nobody reads this one's any more.
+static dc_status draw_beside(dc_program *p, const dc_beside *beside) {
+    cudaStream_t lane = p->cuda->lanes[DRAW_LANE];
+    CU(cudaStreamWaitEvent(lane, p->begin));
+    p->cuda->stream = lane;
+    DC_TRY(beside->draw(beside->ctx));
+    CU(cudaEventRecord(p->drawn, lane));
+    return DC_OK;
 }
 
 // Lane 1 has nothing to do then.
-static dc_status start_beside(dc_program *p, const dc_beside *beside) {
+static dc_status gather_beside(dc_program *p, const dc_beside *beside) {
     cudaStream_t lane = p->cuda->lanes[1];
-    CU(cudaEventRecord(p->begin, p->cuda->lanes[0]));
-    CU(cudaStreamWaitEvent(lane, p->begin));
+    CU(cudaStreamWaitEvent(lane, p->drawn));
+    CU(cudaStreamWaitEvent(lane, p->parts_done[1].begin));
     p->cuda->stream = lane;
-    dc_status status = p->cut ? DC_OK : beside->first(beside->ctx);
-    if (status == DC_OK) status = beside->then(beside->ctx);
-    p->cuda->stream = p->cuda->lanes[0];
-    DC_TRY(status);
-    CU(cudaEventRecord(p->beside, lane));
+    DC_TRY(beside->pack(beside->ctx));
+    for (int part = p->cut ? 0 : 1; part < 2; part++)
+        CU(cudaStreamWaitEvent(lane, p->parts_done[part].inputs));
+    DC_TRY(beside->gather(beside->ctx));
+    CU(cudaEventRecord(p->gathered, lane));
+    CU(cudaStreamWaitEvent(p->cuda->lanes[0], p->gathered));
     return DC_OK;
 }
 
+// Metrics and the counter, on the lane that draws, whose rows depend on it: the next step's layers do not wait for it.
+static dc_status end_step(dc_program *p, bool more) {
+    cudaStream_t lane = p->cuda->lanes[DRAW_LANE];
+    CU(cudaEventRecord(p->updated, p->cuda->lanes[0]));
+    CU(cudaStreamWaitEvent(lane, p->updated));
+    p->cuda->stream = lane;
+    DC_TRY(dc_tick_run(p->cuda, &p->job[1]));
+    CU(cudaEventRecord(p->ticked, lane));
+    p->ticking = more;
+    if (!more) CU(cudaStreamWaitEvent(p->cuda->lanes[0], p->ticked));
+    return DC_OK;
+}
+
+static dc_status start_step(dc_program *p, const dc_beside *beside) {
+    cudaStream_t *lanes = p->cuda->lanes, last[] = {lanes[0], lanes[2], lanes[3]};
+    CU(cudaEventRecord(p->begin, lanes[0]));
+    if (beside) DC_TRY(draw_beside(p, beside));
+    DC_TRY(start_all(p, true));
+    if (p->cut) CU(cudaStreamWaitEvent(lanes[0], p->parts_done[0].summed)); // whether it goes
+    DC_TRY(update_part(p, 1, last));
+    if (p->cut) CU(cudaStreamWaitEvent(lanes[0], p->early));
+    if (beside) DC_TRY(gather_beside(p, beside));
+    p->cuda->stream = lanes[0];
+    DC_TRY(dc_shadows_copy(p->cuda, &p->job[1]));
+    return end_step(p, beside != NULL);
+}
+
+// Whatever happened, lane 0 is the current one again.
+static dc_status end_on_lane_0(dc_program *p, dc_status status) {
+    p->cuda->stream = p->cuda->lanes[0];
+    p->cuda->workspace = p->cuda->workspaces[0];
+    if (status != DC_OK) p->ticking = false;
+    return status;
+}
+
+extern "C" dc_status dc_program_gradients(dc_program *p) {
+    return end_on_lane_0(p, start_gradients(p));
+}
+
 extern "C" dc_status dc_program_step(dc_program *p, const dc_beside *beside) {
-    DC_TRY(start_step(p, true, beside));
-    if (beside) DC_TRY(start_beside(p, beside));
-    DC_TRY(dc_update_run(p->cuda, &p->job[1]));
-    if (beside) CU(cudaStreamWaitEvent(p->cuda->lanes[0], p->beside)); // it reads the counter too
-    return dc_tick_run(p->cuda, &p->job[1]);
+    return end_on_lane_0(p, start_step(p, beside));
 }

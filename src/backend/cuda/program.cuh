@@ -18,7 +18,8 @@ struct unit { // one thing to start
         NET_BACK,
         NET_WEIGHTS,
         NET_HEAD
-    } what; // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward; NET: a whole network; NET_HEAD: its head's dW
+    } what; // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward; NET: a whole network; NET_HEAD: its head's dW;
+            // NET_WEIGHTS: its other dW, where those do not come with the update
     dc_ref node; // or the group's or the network's number
     std::vector<int> reads,
         writes; // keys: r is node r's value, count + r its gradient, 2 count + r its sums
@@ -32,7 +33,6 @@ struct unit { // one thing to start
 struct narrow_op { // that waits to go, with keys as a unit has them
     narrow op;
     std::vector<int> reads, writes;
-    bool late; // a metric's: nothing of this step reads it
 };
 
 struct group { // of narrow ops, one launch
@@ -59,6 +59,10 @@ struct net {                          // a whole network of equal layers (mlp.cu
     mlp job;
 };
 
+struct part_events {                               // of a part of the update
+    cudaEvent_t begin, summed, inputs, rest, more; // inputs: nobody reads them any more
+};
+
 struct dc_program {
     dc_cuda *cuda;
     dc_program_spec spec;
@@ -73,6 +77,7 @@ struct dc_program {
     std::vector<dc_ref> norm_of; // linear node -> its LayerNorm, which then adds the bias; -1
     std::vector<net> nets;
     std::vector<int> net_of; // node -> the network that computes it, -1
+    bool few;                // their tiles do not fill the device
     std::vector<panels> matrices;
     std::vector<unit> units;
     std::vector<group> groups;
@@ -84,7 +89,12 @@ struct dc_program {
     std::vector<shadow> shadows;
     update_job job[2]; // what goes early, if anything does; the rest
     int64_t cut;       // weights before it go early; 0: none
-    cudaEvent_t begin, beside, early;
+    // All gradients leave shares of their norm where they are made; then networks' weights, but for the first layer's, are
+    // updated there as well.
+    bool shares_norm;
+    cudaEvent_t begin, drawn, gathered, early, updated, ticked;
+    bool ticking; // while steps are recorded: the last one's end is not waited for yet
+    part_events parts_done[2];
     std::vector<int *> used; // by input: rows that are wanted
 };
 
@@ -202,8 +212,10 @@ void dc_push_sum(dc_program *p, const dc_node *n, int i, const float *parts, int
 void dc_nets_find(dc_program *p);
 dc_status dc_nets_take(dc_program *p); // memory
 void dc_nets_sums(dc_program *p);
-// Where dW's squares go, of networks with weights in [from, to); their count.
-int dc_nets_norms(dc_program *p, int64_t from, int64_t to, double *first);
+// Does a network train weights in [from, to)? And is the matrix there updated with its dW, where the program does so?
+bool dc_net_trains(const dc_program *p, const net *n, int64_t from, int64_t to);
+bool dc_nets_update(const dc_program *p, int64_t offset);
+dc_status dc_nets_norms(dc_program *p, update_job *j); // where dW's squares go
 
 // ---- groups.cu ----
 void dc_groups_scalars(dc_program *p); // first of all
@@ -211,8 +223,8 @@ void dc_groups_scalars(dc_program *p); // first of all
 void dc_group_forward(dc_program *p, dc_ref r);
 void dc_group_backward(dc_program *p, dc_ref r);
 void dc_group_zero(dc_program *p, dc_ref owner);
-// A layer needs these: what makes them goes now, and so do metrics of it if `metrics`.
-void dc_group_flush(dc_program *p, std::vector<int> need, bool metrics);
+// A layer needs these: what makes them goes now.
+void dc_group_flush(dc_program *p, std::vector<int> need);
 void dc_group_flush_all(dc_program *p);
 dc_status dc_groups_upload(dc_program *p);
 std::vector<int> dc_value_keys(const dc_program *p, const dc_node *n);
@@ -222,5 +234,6 @@ bool dc_narrow_reads(const narrow *n, int i); // does a number need input i at i
 int dc_narrow_load(group *g, const float *p, int64_t count, int64_t step, int e); // a slot for it
 int dc_narrow_slots(group *g, int count);                                         // new ones
 void dc_narrow_steps(group *g, const narrow *n); // the op's, once it has its slots
+void dc_narrow_split(group *g, int most); // the whole group, to tracks on at most so many blocks
 
 #endif

@@ -1,6 +1,6 @@
-// The end of a step: column sums, the gradient's norm as a guard, EMA and Adam in one pass over the
-// slabs, the bf16 copies of matrices, metrics and the step counter.
-#include "backend/cuda/internal.cuh"
+// The end of a step: column sums and the guard, EMA and Adam of all weights that have their gradient in memory (those of
+// networks: mlp_weights.cu), bf16 copies of matrices, metrics and the step counter.
+#include "backend/cuda/update.cuh"
 
 // Value of a reduction from its partial sums.
 __device__ static float reduced(const final_op &f) {
@@ -28,16 +28,6 @@ __device__ static void finish(const update_job &j) {
         if (f.op == DC_OP_add) *f.out = *f.x + *f.y;
         if (f.op == DC_OP_affine) *f.out = *f.x * (float)f.a + (float)f.b;
     }
-}
-
-__device__ static void one_weight(const rates &r, float g, float *p, float *m, float *v) {
-    *m = r.beta1 * *m + r.rest1 * g;
-    *v = r.beta2 * *v + r.rest2 * g * g;
-    *p -= r.rate * *m / (sqrtf(*v * r.inv_c2) + r.eps);
-}
-
-__device__ static float pull(const rates &r, float ema, float p) {
-    return r.tau * p + r.rest_tau * ema;
 }
 
 __device__ static void make_plan(const update_job &j, update_plan *p) {
@@ -98,6 +88,7 @@ __device__ static float sum_of(const column_sum &s, int k) {
 // Block i takes 128 numbers of a sum; the last block what is left of reductions, and the plan of the update.
 __global__ static void column_sums(update_job j) {
     double share = 0;
+    downstream_start(); // at once, since it never starts early itself
     if ((int)blockIdx.x == j.sum_count) {
         if (j.loss && threadIdx.x == blockDim.x - 1) make_plan(j, j.plan);
         if (j.last) finish(j);
@@ -115,8 +106,7 @@ __global__ static void column_sums(update_job j) {
             share = (double)sum * sum;
         }
     }
-    if (j.loss && !j.whole_norm)
-        leave_norm(j, share, j.norm_count - gridDim.x + blockIdx.x, gridDim.x);
+    if (j.loss && !j.whole_norm) leave_norm(j, share, blockIdx.x, gridDim.x);
 }
 
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *j) {
@@ -133,15 +123,8 @@ __device__ static void update_span(const update_job &j, const update_plan &p, co
         if (4 * i < p.from || 4 * i >= p.to) continue;
         float4 w = ((float4 *)j.live)[i], m = ((float4 *)j.m)[i], v = ((float4 *)j.v)[i],
                g = ((const float4 *)j.grad)[i];
-        if (i < j.ema_size / 4) {
-            float4 e = ((float4 *)j.ema)[i];
-            ((float4 *)j.ema)[i] = make_float4(pull(r, e.x, w.x), pull(r, e.y, w.y),
-                                               pull(r, e.z, w.z), pull(r, e.w, w.w));
-        }
-        one_weight(r, g.x, &w.x, &m.x, &v.x);
-        one_weight(r, g.y, &w.y, &m.y, &v.y);
-        one_weight(r, g.z, &w.z, &m.z, &v.z);
-        one_weight(r, g.w, &w.w, &m.w, &v.w);
+        if (i < j.ema_size / 4) ((float4 *)j.ema)[i] = pull_all(r, ((float4 *)j.ema)[i], w);
+        step_of(r, g, &w, &m, &v);
         ((float4 *)j.live)[i] = w;
         ((float4 *)j.m)[i] = m;
         ((float4 *)j.v)[i] = v;
@@ -165,44 +148,6 @@ template <> __device__ float zero<float>() {
 }
 template <> __device__ float4 zero<float4>() {
     return make_float4(0, 0, 0, 0);
-}
-
-__device__ static void step_of(const rates &r, float g, float *w, float *m, float *v) {
-    one_weight(r, g, w, m, v);
-}
-
-__device__ static void step_of(const rates &r, float4 g, float4 *w, float4 *m, float4 *v) {
-    one_weight(r, g.x, &w->x, &m->x, &v->x);
-    one_weight(r, g.y, &w->y, &m->y, &v->y);
-    one_weight(r, g.z, &w->z, &m->z, &v->z);
-    one_weight(r, g.w, &w->w, &m->w, &v->w);
-}
-
-__device__ static float pull_all(const rates &r, float e, float w) {
-    return pull(r, e, w);
-}
-
-__device__ static float4 pull_all(const rates &r, float4 e, float4 w) {
-    return make_float4(pull(r, e.x, w.x), pull(r, e.y, w.y), pull(r, e.z, w.z), pull(r, e.w, w.w));
-}
-
-// Four numbers, or one, as products read them.
-__device__ static void round_to(bf16 *to, float v) {
-    *to = __float2bfloat16(v);
-}
-
-__device__ static void round_to(bf16 *to, float4 v) {
-    __nv_bfloat162 a = __floats2bfloat162_rn(v.x, v.y), b = __floats2bfloat162_rn(v.z, v.w);
-    uint2 raw = {*(unsigned *)&a, *(unsigned *)&b};
-    *(uint2 *)to = raw;
-}
-
-__device__ static void round_to(float *to, float v) {
-    *to = to_tf32(v);
-}
-
-__device__ static void round_to(float *to, float4 v) {
-    *(float4 *)to = make_float4(to_tf32(v.x), to_tf32(v.y), to_tf32(v.z), to_tf32(v.w));
 }
 
 // Update the strip's numbers (V: one or four at a time) and leave them, rounded, in shared memory. Loads go
@@ -243,16 +188,6 @@ __device__ static void update_numbers(const update_job &j, const update_plan &p,
     }
 }
 
-// 16 bytes of panels: inputs from k on, of output n.
-template <typename T>
-__device__ static uint4 *place(void *w, int in_pad, int wide, int e, int n, int k) {
-    enum { SPAN = LINE / sizeof(T), EACH = 16 / sizeof(T) };
-    int block = wide <= THIN ? THIN : PANEL_OUT, columns = wide <= THIN ? THIN : wide;
-    int64_t panel = (int64_t)(n / block) * (in_pad / SPAN) + k / SPAN;
-    int64_t row = (int64_t)e * columns * (in_pad / SPAN) + panel * block + n % block;
-    return (uint4 *)w + row * 8 + ((k % SPAN / EACH) ^ (n & 7));
-}
-
 // Columns of the strip are the panels' rows.
 template <typename T>
 __device__ static void store_down(const piece &s, const panels &f, const strip<T> &from, void *to) {
@@ -264,7 +199,7 @@ __device__ static void store_down(const piece &s, const panels &f, const strip<T
 #pragma unroll
         for (int k = 0; k < EACH; k++)
             v[k] = *from.cell(part + k, c);
-        *place<T>(to, in_pad, f.cols, s.e, c, s.row + part) = *(uint4 *)v;
+        *panel_place<T>(to, in_pad, f.cols, s.e, c, s.row + part) = *(uint4 *)v;
     }
 }
 
@@ -276,7 +211,7 @@ __device__ static void store_along(const piece &s, const panels &f, const strip<
     for (int i = threadIdx.x; i < strip<T>::ROWS * f.cols / EACH; i += blockDim.x) {
         int row = i / (f.cols / EACH), c = i % (f.cols / EACH) * EACH, n = s.row + row - first;
         if (n >= 0 && n < count)
-            *place<T>(to, f.cols, wide, s.e, n, c) = *(const uint4 *)from.cell(row, c);
+            *panel_place<T>(to, f.cols, wide, s.e, n, c) = *(const uint4 *)from.cell(row, c);
     }
 }
 
@@ -315,13 +250,6 @@ __global__ static void __launch_bounds__(256, 3) update(update_job j) {
         update_span(j, plan, s);
 }
 
-__device__ static void copy4(bf16 *to, const float *from) {
-    float4 v = *(const float4 *)from;
-    __nv_bfloat162 a = __floats2bfloat162_rn(v.x, v.y), b = __floats2bfloat162_rn(v.z, v.w);
-    uint2 raw = {*(unsigned *)&a, *(unsigned *)&b};
-    *(uint2 *)to = raw;
-}
-
 // bf16 copies: block y takes matrix y, four numbers a thread where rows allow it.
 __global__ static void shadows(update_job j) {
     shadow s = j.shadows[blockIdx.y];
@@ -331,16 +259,16 @@ __global__ static void shadows(update_job j) {
          i += (int64_t)gridDim.x * blockDim.x) {
         int64_t at = i * width, to = s.ld == s.cols ? at : at / s.cols * s.ld + at % s.cols;
         if (width == 4) {
-            if (s.live) copy4(s.live + to, j.live + s.offset + at);
-            if (s.ema) copy4(s.ema + to, j.ema + s.offset + at);
+            if (s.live) round_to(s.live + to, *(const float4 *)(j.live + s.offset + at));
+            if (s.ema) round_to(s.ema + to, *(const float4 *)(j.ema + s.offset + at));
         } else {
-            if (s.live) s.live[to] = __float2bfloat16(j.live[s.offset + at]);
-            if (s.ema) s.ema[to] = __float2bfloat16(j.ema[s.offset + at]);
+            if (s.live) round_to(s.live + to, j.live[s.offset + at]);
+            if (s.ema) round_to(s.ema + to, j.ema[s.offset + at]);
         }
     }
 }
 
-static dc_status copy_shadows(dc_cuda *cuda, const update_job *j) {
+dc_status dc_shadows_copy(dc_cuda *cuda, const update_job *j) {
     if (!j->shadow_count) return DC_OK;
     shadows<<<dim3(64, j->shadow_count), 256, 0, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "shadows(");
@@ -348,9 +276,11 @@ static dc_status copy_shadows(dc_cuda *cuda, const update_job *j) {
 
 template <bool TRAIN, typename T>
 static dc_status start_update_of(dc_cuda *cuda, const update_job *j) {
+    int blocks = TRAIN ? j->train_count : j->piece_count;
+    if (!blocks) return DC_OK;
     size_t bytes = j->matrices ? (size_t)(2 * SECTOR * strip_ld<T>(*j)) : 0;
     DC_TRY(want_shared(cuda, update<TRAIN, T>));
-    update<TRAIN, T><<<j->piece_count, 256, bytes, cuda->stream>>>(*j);
+    update<TRAIN, T><<<blocks, 256, bytes, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "update(");
 }
 
@@ -360,13 +290,16 @@ template <bool TRAIN> static dc_status start_update(dc_cuda *cuda, const update_
 
 dc_status dc_shadows_run(dc_cuda *cuda, const update_job *j) {
     DC_TRY(start_update<false>(cuda, j));
-    return copy_shadows(cuda, j);
+    return dc_shadows_copy(cuda, j);
 }
 
 // Metrics of the step, and the counter.
 __global__ static void tick(update_job j) {
-    double norm2 = j.plan->norm2;
-    bool fine = j.plan->go;
+    double norm2 = 0;
+    for (int i = threadIdx.x; i < j.dw_norm_count; i += blockDim.x)
+        norm2 += j.dw_norms[i];
+    norm2 = block_sum(norm2) + j.plan->norm2;
+    bool fine = j.plan->go && isfinite((float)norm2);
     if (fine && threadIdx.x < j.metric_count) j.state->sums[threadIdx.x] += *j.metrics[threadIdx.x];
     if (threadIdx.x) return;
     j.state->norm2 = norm2;
@@ -381,7 +314,6 @@ __global__ static void tick(update_job j) {
 dc_status dc_update_run(dc_cuda *cuda, const update_job *j) {
     if (j->whole_norm) norm<<<NORM_BLOCKS, 256, 0, cuda->stream>>>(*j);
     DC_TRY(start_update<true>(cuda, j));
-    if (j->last) DC_TRY(copy_shadows(cuda, j));
     return dc_cuda_check(cudaGetLastError(), "update(");
 }
 
