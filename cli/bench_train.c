@@ -72,8 +72,7 @@ static const dc_option table[] = {
 typedef struct watch {
     atomic_int stop;
     double seconds; // to go on
-    double passed;  // when it was last looked at, and at which step
-    int64_t step;
+    double passed;  // when it was last looked at
 } watch;
 
 typedef struct result {
@@ -82,9 +81,10 @@ typedef struct result {
 } result;
 
 static void progress(void *ctx, const dc_run *run, double seconds) {
+    (void)run;
     watch *w = ctx;
+    if (w->stop) return; // others of a population tell theirs after checkpoints were written
     w->passed = seconds;
-    w->step = run->step;
     if (seconds >= w->seconds) w->stop = 1;
 }
 
@@ -300,8 +300,9 @@ static dc_status measure(dc_run *runs, const flags *f, bool json) {
     dc_status status = dc_population_train(runs, (int)f->seeds);
     if (status != DC_INTERRUPTED) return status;
     // Until the stop was asked for: the checkpoints that it wrote are not counted.
-    result r = {.seconds = w.passed,
-                .steps = (double)(w.step - runs->first_step) * (double)f->seeds};
+    result r = {.seconds = w.passed};
+    for (int64_t i = 0; i < f->seeds; i++) // on the CPU seeds take turns, and one may be ahead
+        r.steps += (double)(runs[i].step - runs[i].first_step);
     DC_TRY(time_save(runs, f, &r));
     if (runs->gpu || f->seeds > 1) {
         tell_rate(runs, f, json, &r);
