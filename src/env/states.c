@@ -139,16 +139,35 @@ static dc_status read_rows(const dc_npz *npz, dc_arena *arena, const char *name,
     return *values ? dc_npz_doubles(npz, entry, &npy, *values) : DC_NO_MEMORY;
 }
 
+// What such an environment does not have must not be passed over in silence.
+static dc_status refuse(const dc_npz *npz, const dc_env_spec *spec, const char *name) {
+    if (!dc_npz_find(npz, name)) return DC_OK;
+    return dc_fail(DC_BAD_INPUT, "see dcrl render --help", "%s has no '%s' (%s)", spec->name, name,
+                   npz->path);
+}
+
+static dc_status check_buttons(const dc_npz *npz, const double *buttons, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        if (buttons[i] != 0 && buttons[i] != 1)
+            return dc_fail(DC_BAD_INPUT, "a button's state is 0 or 1",
+                           "'button_states' has %g at number %" PRId64 " (%s)", buttons[i], i,
+                           npz->path);
+    return DC_OK;
+}
+
 static dc_status read_states(dc_states *states, const dc_env_spec *spec, const dc_npz *npz,
                              dc_arena *arena) {
     const dc_env_family *f = spec->family;
     double *qpos, *buttons = NULL, *target;
     int64_t count = -1, one = 1;
+    DC_TRY(refuse(npz, spec, spec->maze ? "target" : "goal_xy"));
+    if (!f->buttons) DC_TRY(refuse(npz, spec, "button_states"));
     DC_TRY(read_rows(npz, arena, "qpos", f->nq, &count, &qpos));
     if (!qpos)
         return dc_fail(DC_BAD_INPUT, "see dcrl render --help", "there is no array 'qpos' (%s)",
                        npz->path);
     if (f->buttons) DC_TRY(read_rows(npz, arena, "button_states", f->buttons, &count, &buttons));
+    if (buttons) DC_TRY(check_buttons(npz, buttons, count * f->buttons));
     DC_TRY(read_rows(npz, arena, spec->maze ? "goal_xy" : "target", f->oracle, &one, &target));
     DC_TRY(dc_states_new(states, spec, count));
     memcpy(states->qpos, qpos, (size_t)(count * f->nq) * sizeof *qpos);

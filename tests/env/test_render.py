@@ -234,8 +234,16 @@ def test_wrong_files():
                              (dict(qpos=np.zeros(15), goal_xy=np.zeros(3)), "another shape")):
             np.savez(scratch.at("state.npz"), **arrays)
             bad(1, text, "render", TASKS, "--states", scratch.at("state.npz"), *out)
-        np.savez(scratch.at("state.npz"), qpos=np.zeros((4, 50)), button_states=np.zeros((3, 16)))
+        np.savez(scratch.at("state.npz"), qpos=np.zeros((4, 30)), button_states=np.zeros((3, 16)))
         bad(1, "another shape", "render", "puzzle-4x4-v0", "--states", scratch.at("state.npz"), *out)
+        for name, more, text in (
+            ("cube-single-v0", dict(goal_xy=np.zeros(2)), "has no 'goal_xy'"),
+            ("cube-single-v0", dict(button_states=np.zeros(2)), "has no 'button_states'"),
+            ("pointmaze-medium-v0", dict(target=np.zeros(2)), "has no 'target'"),
+            ("puzzle-4x4-v0", dict(button_states=np.full(16, 0.5)), "0.5 at number 0"),
+        ):
+            np.savez(scratch.at("state.npz"), qpos=np.zeros(30), **more)
+            bad(1, text, "render", name, "--states", scratch.at("state.npz"), *out)
         for value in 0.0, 1e9, -1e9:  # odd, but a state: no unit quaternions, and far away
             np.savez(scratch.at("state.npz"), qpos=np.full(15, value))
             good("render", TASKS, "--states", scratch.at("state.npz"), *out)
