@@ -9,7 +9,8 @@ Parts, in the order in which they run:
     lock      3x512, batch 512, n 64, H 2048, 11 bits a state: one seed, and eight seeds in one process
     slots     standard with 16, 128, 1024 and 4096 trees in flight
     eval      a flow policy plays pointmaze-medium: GPU beside the cores
-    checks    test_gpu_graph, test_gpu_actor and test_gpu; with --sanitize also under compute-sanitizer
+    checks    test_gpu_graph, test_gpu_actor and test_gpu; with --sanitize also under memcheck, and two steps of training
+              under racecheck, which is too slow for tests
     ceilings  PEERS/gpu_ceilings.py: matrix rates and copies that the GPU reaches alone
 
 --quick ends within four minutes, JAX's compiling included: shorter times, JAX at bf16 alone and without its `fixed` mode,
@@ -323,10 +324,29 @@ class Bench:
         for test in ("test_gpu_graph", "test_gpu_actor", "test_gpu"):
             path = os.path.join(TESTS, test)
             self.check(test, [path])
-            for tool in ("memcheck", "racecheck") if self.args.sanitize else ():
-                for name in self.names(path):  # one by one: all together take longer than a call may
-                    words = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", path, name]
-                    self.check(f"{test} {name}, {tool}", words)
+            for name in self.names(path) if self.args.sanitize else ():  # one by one: all together take too long
+                self.check(f"{test} {name}, memcheck", self.under("memcheck", path, name))
+        if self.args.sanitize:
+            self.races()
+
+    def under(self, tool, *words):
+        return ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *words]
+
+    def races(self):
+        data = os.path.join(self.folder, "few.npz")
+        works = [("lock", ["--env", "lock-64", "--set", "n=8"])]
+        try:
+            call([BIN, "gen", "pointmaze-medium-navigate", "-o", data, "--episodes", 4], self.clock.left(60))
+            for policy in ("ddpgbc", "rejection"):
+                maze = ["--env", "pointmaze-medium-navigate-oraclerep-v0", "--data", data, "--set", f"policy={policy}"]
+                works.append((policy, maze))
+        except Failed as failure:
+            self.table.add("two steps of mazes, racecheck", note=str(failure))
+        for name, words in works:
+            for precision in ("tf32", "bf16"):
+                sizes = ["--hidden", "256,256", "--batch", 128, "--steps", 2, "--log-every", 1]
+                run = [BIN, "train", *words, *sizes, *self.where(precision), "--out", self.place()]
+                self.check(f"two steps of {name} in {precision}, racecheck", self.under("racecheck", *run))
 
     def names(self, path):
         """The tests of a program, by the names that stand in it."""
