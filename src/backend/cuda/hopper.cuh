@@ -134,50 +134,29 @@ __device__ static inline uint64_t factor(uint32_t at, int eight, int across) {
                  : SIXTEEN(0)                                                                      \
                  : "l"(a), "l"(b), "r"(add))
 
-template <typename T>
-__device__ static inline void multiply_128(float c[64], uint64_t a, uint64_t b, int add);
-template <>
-__device__ inline void multiply_128<bf16>(float c[64], uint64_t a, uint64_t b, int add) {
-    PRODUCT_128("k16.f32.bf16.bf16", ", 0, 0");
-}
-template <>
-__device__ inline void multiply_128<float>(float c[64], uint64_t a, uint64_t b, int add) {
-    PRODUCT_128("k8.f32.tf32.tf32", "");
-}
-
-template <typename T>
-__device__ static inline void multiply_64(float c[32], uint64_t a, uint64_t b, int add);
-template <> __device__ inline void multiply_64<bf16>(float c[32], uint64_t a, uint64_t b, int add) {
-    PRODUCT_64("k16.f32.bf16.bf16", ", 0, 0");
-}
-template <>
-__device__ inline void multiply_64<float>(float c[32], uint64_t a, uint64_t b, int add) {
-    PRODUCT_64("k8.f32.tf32.tf32", "");
-}
-
-template <typename T>
-__device__ static inline void multiply_32(float c[16], uint64_t a, uint64_t b, int add);
-template <> __device__ inline void multiply_32<bf16>(float c[16], uint64_t a, uint64_t b, int add) {
-    PRODUCT_32("k16.f32.bf16.bf16", ", 0, 0");
-}
-template <>
-__device__ inline void multiply_32<float>(float c[16], uint64_t a, uint64_t b, int add) {
-    PRODUCT_32("k8.f32.tf32.tf32", "");
+// N columns, of bf16 or TF32.
+template <typename T, int N>
+__device__ static inline void mma(float *c, uint64_t a, uint64_t b, int add) {
+#define PRODUCT_OF(n)                                                                              \
+    if constexpr (N == n && sizeof(T) == 2) PRODUCT_##n("k16.f32.bf16.bf16", ", 0, 0");            \
+    if constexpr (N == n && sizeof(T) == 4) PRODUCT_##n("k8.f32.tf32.tf32", "")
+    PRODUCT_OF(128);
+    PRODUCT_OF(64);
+    PRODUCT_OF(32);
+#undef PRODUCT_OF
 }
 
 // Both factors transposed: their rows are the inner dimension. There is none for TF32.
-__device__ static inline void multiply_turned(float c[64], uint64_t a, uint64_t b, int add) {
-    PRODUCT_128("k16.f32.bf16.bf16", ", 1, 1");
+template <int N>
+__device__ static inline void mma_turned(float *c, uint64_t a, uint64_t b, int add) {
+    if constexpr (N == 128) PRODUCT_128("k16.f32.bf16.bf16", ", 1, 1");
+    if constexpr (N == 64) PRODUCT_64("k16.f32.bf16.bf16", ", 1, 1");
 }
 
-__device__ static inline void multiply_turned_64(float c[32], uint64_t a, uint64_t b, int add) {
-    PRODUCT_64("k16.f32.bf16.bf16", ", 1, 1");
-}
-
-// As multiply_128 in TF32, with the first factor in registers: with g = lane / 4 and t = lane % 4, row warp * 16 + g has
+// As mma in TF32, with the first factor in registers: with g = lane / 4 and t = lane % 4, row warp * 16 + g has
 // numbers t and t + 4 of the inner dimension in a[0] and a[2], row warp * 16 + g + 8 in a[1] and a[3]. They must stay until
 // it is done.
-__device__ static inline void multiply_held(float c[64], const float a[4], uint64_t b, int add) {
+__device__ static inline void mma_held(float c[64], const float a[4], uint64_t b, int add) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"
                  "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
                  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "

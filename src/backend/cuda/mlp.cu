@@ -128,13 +128,8 @@ __device__ static inline void multiply(const tile<WIDE> &t, const tiles<WIDE> &r
     uint32_t rows = r.address(i) + t.group * PIECE_BYTES,
              panel = r.address(i) + GROUPS * PIECE_BYTES;
 #pragma unroll
-    for (int k = 0; k < LINE; k += 32) {
-        uint64_t a = factor(rows + k, 1024, 16), b = factor(panel + k, 1024, 16);
-        if constexpr (WIDE == NARROW)
-            multiply_64<T>(acc, a, b, i || k);
-        else
-            multiply_128<T>(acc, a, b, i || k);
-    }
+    for (int k = 0; k < LINE; k += 32)
+        mma<T, WIDE>(acc, factor(rows + k, 1024, 16), factor(panel + k, 1024, 16), i || k);
 }
 
 // What GELU got, of the group's 64 rows.
@@ -348,8 +343,8 @@ template <typename T, bool HEAD> __device__ static void run_thin(const mlp &j) {
     r.run(steps, steps, ask, [&](int i) {
 #pragma unroll
         for (int k = 0; k < LINE; k += 32)
-            multiply_32<T>(acc, factor(r.address(i) + k, 1024, 16),
-                           factor(r.address(i) + PIECE_BYTES + k, 1024, 16), i || k);
+            mma<T, THIN>(acc, factor(r.address(i) + k, 1024, 16),
+                         factor(r.address(i) + PIECE_BYTES + k, 1024, 16), i || k);
     });
     if (HEAD) {
         stats[threadIdx.x / 2] = sums.finish_stats(j);
@@ -646,14 +641,9 @@ __device__ static void sum_gradient(const tile<WIDE> &t, const places<bf16, WIDE
     __syncwarp();
     products_begin();
 #pragma unroll
-    for (int k = 0; k < MLP_ROWS / 16; k++) {
-        uint64_t a = factor(shared_address(p.factors) + k * 2048, 1024, PIECE_BYTES),
-                 b = factor(shared_address(p.out) + k * 2048, 1024, PIECE_BYTES);
-        if constexpr (WIDE == NARROW)
-            multiply_turned_64(acc, a, b, k);
-        else
-            multiply_turned(acc, a, b, k);
-    }
+    for (int k = 0; k < MLP_ROWS / 16; k++)
+        mma_turned<WIDE>(acc, factor(shared_address(p.factors) + k * 2048, 1024, PIECE_BYTES),
+                         factor(shared_address(p.out) + k * 2048, 1024, PIECE_BYTES), k);
     products_end();
     products_wait<0>();
     if (threadIdx.x % 128 >= 16) return; // who has the first four rows

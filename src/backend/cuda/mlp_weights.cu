@@ -127,8 +127,8 @@ template <> struct tile_product<bf16> {
                  d = r.address(c) + 2 * PIECE_BYTES;
 #pragma unroll
         for (int k = 0; k < MLP_ROWS / 16; k++)
-            multiply_turned(acc, factor(x + k * 2048, 1024, PIECE_BYTES),
-                            factor(d + k * 2048, 1024, PIECE_BYTES), c || k);
+            mma_turned<COLUMNS>(acc, factor(x + k * 2048, 1024, PIECE_BYTES),
+                                factor(d + k * 2048, 1024, PIECE_BYTES), c || k);
     }
 };
 
@@ -153,8 +153,7 @@ template <> struct tile_product<float> {
         products_begin();
 #pragma unroll
         for (int k = 0; k < 4; k++)
-            multiply_held(acc, x[k], factor(r.address(c) + TURNED_BYTES + k * 32, 1024, 16),
-                          c || k);
+            mma_held(acc, x[k], factor(r.address(c) + TURNED_BYTES + k * 32, 1024, 16), c || k);
         products_end();
         products_wait<0>(); // x is free again
     }

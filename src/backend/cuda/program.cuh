@@ -1,5 +1,5 @@
-// A program as its files see it: program.cu orders and starts things, nets.cu has networks of equal layers,
-// groups.cu has narrow ops that go together.
+// A program as its files see it: program.cu builds it, units.cu puts things in order, step.cu starts them, nets.cu has
+// networks of equal layers, groups.cu has narrow ops that go together.
 #ifndef DC_CUDA_PROGRAM_CUH
 #define DC_CUDA_PROGRAM_CUH
 
@@ -202,8 +202,13 @@ static inline int grad_key(const dc_program *p, dc_ref r) {
     return p->g->count + node(p, r)->base;
 }
 
-// ---- program.cu ----
+// ---- units.cu ----
 void dc_push_unit(dc_program *p, unit::kind what, dc_ref r);
+void dc_units_order(dc_program *p); // forward, backward, and narrow ops that nothing waits for
+void dc_units_lanes(dc_program *p);
+int dc_units_last(const dc_program *p, int lane, bool late); // of a lane, late or not; -1: none
+
+// ---- program.cu ----
 // Sums that a layer left in `count` parts become the gradient of input i of node n.
 void dc_push_sum(dc_program *p, const dc_node *n, int i, const float *parts, int count,
                  int64_t stride, int64_t member_step, int length);

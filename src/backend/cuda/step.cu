@@ -1,0 +1,335 @@
+// A step as launches on lanes: layers and units, then the update, in two parts where some weights can go early, with the
+// rows of the next step made beside it. What there is to start, program.cu and units.cu have found out.
+#include "backend/cuda/program.cuh"
+
+// ---- layers ----
+
+static tensor member(tensor t, int e) {
+    if (t.e > 1) t.p = (char *)t.p + e * t.step * (t.half ? 2 : 4);
+    t.e = 1;
+    return t;
+}
+
+static tensor weights(const dc_program *p, dc_ref w, bool half) {
+    return half ? p->copy[w] : value_of(p, w);
+}
+
+static dc_status linear_fwd(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    tensor x = value_of(p, n->in[0]), y = value_of(p, r);
+    if (is_head(p, r))
+        return dc_head_fwd(p->cuda, x, value_of(p, n->in[1]), value_of(p, n->in[2]), y);
+    DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, false, weights(p, n->in[1], x.half), false,
+                        y, false));
+    return p->norm_of[r] >= 0 ? DC_OK : dc_bias_fwd(p->cuda, y, value_of(p, n->in[2]));
+}
+
+// A shared input receives from every member, in order.
+static dc_status linear_dx(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    tensor dy = grad_of(p, r);
+    tensor dx = input_grad(p, n, 0), w = weights(p, n->in[1], dy.half);
+    bool add = adds(p, n, 0);
+    if (is_head(p, r) && dx.e == dy.e)
+        return dc_head_dx(p->cuda, dy, value_of(p, n->in[1]), dx, add);
+    if (dx.e == dy.e) return dc_gemm_cuda(p->cuda, p->spec.precision, dy, false, w, true, dx, add);
+    for (int e = 0; e < dy.e; e++)
+        DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, member(dy, e), false, member(w, e), true,
+                            dx, add || e > 0));
+    return DC_OK;
+}
+
+static dc_status linear_dw(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    tensor dy = grad_of(p, r), x = input_value(p, n, 0);
+    if (is_head(p, r)) return dc_head_dw(p->cuda, x, dy, p->parts[r].p);
+    if (is_thin(p, r)) return dc_thin_dw(p->cuda, x, dy, p->parts[r].p);
+    DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, true, dy, false, grad_of(p, n->in[1]),
+                        adds(p, n, 1)));
+    if (p->norm_of[r] >= 0) return DC_OK;
+    x.cols = 0; // the bias alone
+    return dc_head_dw(p->cuda, x, dy, p->parts[r].p);
+}
+
+static layernorm norm_job(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r), *x = node(p, n->in[0]);
+    layernorm job = {};
+    job.x = value_of(p, n->in[0]);
+    job.scale = (const float *)value_of(p, n->in[1]).p;
+    job.bias = (const float *)value_of(p, n->in[2]).p;
+    job.y = value_of(p, r);
+    job.stats = p->stats[r];
+    job.stats_rows = n->rows;
+    if (x->op == DC_OP_linear && p->norm_of[n->in[0]] == r)
+        job.add = (const float *)value_of(p, x->in[2]).p;
+    return job;
+}
+
+static dc_status norm_bwd(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    layernorm job = norm_job(p, r);
+    job.x = input_value(p, n, 0);
+    job.stats += n->lo;
+    DC_CHECK(!wants(p, n, 0) || !adds(p, n, 0));
+    tensor dx = {};
+    if (wants(p, n, 0)) dx = input_grad(p, n, 0);
+    return dc_layernorm_bwd(p->cuda, &job, grad_of(p, r), dx, p->parts[r].p);
+}
+
+static dc_status forward(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    if (n->op == DC_OP_linear) return linear_fwd(p, r);
+    if (n->op == DC_OP_splice)
+        return dc_splice_fwd(p->cuda, value_of(p, n->in[0]), value_of(p, n->in[1]), value_of(p, r),
+                             (int)n->a);
+    layernorm job = norm_job(p, r);
+    return dc_layernorm_fwd(p->cuda, &job);
+}
+
+static dc_status backward(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    if (n->op == DC_OP_linear) return linear_dx(p, r);
+    for (const net &user : p->nets)
+        if (n->op == DC_OP_splice && user.x == r && user.job.dx)
+            return dc_splice_sum(p->cuda, &user.job, input_grad(p, n, 1), adds(p, n, 1));
+    if (n->op == DC_OP_splice)
+        return wants(p, n, 1) ? dc_splice_bwd(p->cuda, grad_of(p, r), input_grad(p, n, 1),
+                                              (int)n->a, adds(p, n, 1))
+                              : DC_OK;
+    return norm_bwd(p, r);
+}
+
+// ---- units ----
+
+static dc_status net_gradients(dc_program *p, const mlp *j) {
+    DC_TRY(dc_mlp_weights(p->cuda, j, true, NULL));
+    return dc_mlp_weights(p->cuda, j, false, NULL);
+}
+
+static dc_status start(dc_program *p, const unit *u) {
+    switch (u->what) {
+    case unit::LAYER:
+        return forward(p, u->node);
+    case unit::GRADIENT:
+        return backward(p, u->node);
+    case unit::WEIGHTS:
+        return linear_dw(p, u->node);
+    case unit::ZERO: {
+        tensor t = grad_of(p, u->node);
+        CU(cudaMemsetAsync(t.p, 0, (size_t)t.e * t.rows * t.ld * (t.half ? 2 : 4),
+                           p->cuda->stream));
+        return DC_OK;
+    }
+    case unit::NET:
+        return dc_mlp_forward(p->cuda, &p->nets[(size_t)u->node].job);
+    case unit::NET_BACK:
+        return dc_mlp_backward(p->cuda, &p->nets[(size_t)u->node].job);
+    case unit::NET_WEIGHTS:
+        return net_gradients(p, &p->nets[(size_t)u->node].job);
+    case unit::NET_HEAD: {
+        const net *n = &p->nets[(size_t)u->node];
+        return dc_mlp_head_weights(p->cuda, &n->job, p->parts[(size_t)n->head].p);
+    }
+    case unit::GROUP: {
+        const group *g = &p->groups[(size_t)u->node];
+        return dc_narrow_run(p->cuda, &g->list);
+    }
+    }
+    return DC_OK;
+}
+
+// May a unit start before the one before it on its lane is done? dW would only take room from who is still at work.
+static bool starts_early(const unit *before, const unit *u) {
+    return before && before->what != unit::ZERO && u->what != unit::NET_WEIGHTS && u->waits.empty();
+}
+
+// Start a unit on its lane, after unit last[lane].
+static dc_status start_on_lane(dc_program *p, const unit *u, const unit **last) {
+    cudaStream_t stream = p->cuda->lanes[u->lane];
+    if (u->lane && !last[u->lane]) CU(cudaStreamWaitEvent(stream, p->begin));
+    for (int v : u->waits)
+        CU(cudaStreamWaitEvent(stream, p->units[(size_t)v].done));
+    p->cuda->stream = stream;
+    p->cuda->workspace = p->cuda->workspaces[u->lane];
+    p->cuda->early = starts_early(last[u->lane], u);
+    dc_status status = start(p, u);
+    p->cuda->early = false;
+    DC_TRY(status);
+    last[u->lane] = u;
+    if (u->awaited) CU(cudaEventRecord(u->done, stream));
+    return DC_OK;
+}
+
+// Let a stream wait for what was started on lanes: all that is late, or all that is not.
+static dc_status await_lanes(dc_program *p, cudaStream_t stream, bool late) {
+    for (int l = 0; l < LANES; l++) {
+        int u = dc_units_last(p, l, late);
+        if (u >= 0 && stream != p->cuda->lanes[l])
+            CU(cudaStreamWaitEvent(stream, p->units[(size_t)u].done));
+    }
+    return DC_OK;
+}
+
+static dc_status start_units(dc_program *p, bool late, const unit **last) {
+    for (unit &u : p->units)
+        if (u.late == late) DC_TRY(start_on_lane(p, &u, last));
+    return DC_OK;
+}
+
+// ---- the update: of weights before the cut, and of the others ----
+
+template <typename F> static dc_status each_net(dc_program *p, int part, F start) {
+    int64_t from = part ? p->cut : 0, to = part ? p->slabs.size : p->cut;
+    for (net &n : p->nets)
+        if (p->shares_norm && dc_net_trains(p, &n, from, to)) DC_TRY(start(&n.job));
+    return DC_OK;
+}
+
+// dW of first layers, whose inputs make room for the next step's then; when sums over rows are there, all weights that
+// have their gradient in memory.
+static dc_status update_rest(dc_program *p, int part, cudaStream_t lane) {
+    part_events *done = &p->parts_done[part];
+    CU(cudaStreamWaitEvent(lane, done->begin));
+    p->cuda->stream = lane;
+    DC_TRY(each_net(p, part, [p](mlp *j) { return dc_mlp_weights(p->cuda, j, true, NULL); }));
+    CU(cudaEventRecord(done->inputs, lane));
+    CU(cudaStreamWaitEvent(lane, done->summed));
+    DC_TRY(dc_update_run(p->cuda, &p->job[part]));
+    CU(cudaEventRecord(done->rest, lane));
+    return DC_OK;
+}
+
+// The other layers of networks: one after the other on two lanes. The first may start with its products while sums over
+// rows are made.
+static dc_status update_nets(dc_program *p, int part, cudaStream_t lane, cudaStream_t other) {
+    part_events *done = &p->parts_done[part];
+    int count = 0;
+    DC_TRY(each_net(p, part, [&](mlp *j) -> dc_status {
+        p->cuda->early = !count;
+        if (count == 1) CU(cudaStreamWaitEvent(other, done->summed));
+        p->cuda->stream = count++ % 2 ? other : lane;
+        dc_status status = dc_mlp_weights(p->cuda, j, false, &p->job[part]);
+        p->cuda->early = false;
+        return status;
+    }));
+    if (count < 2) return DC_OK;
+    CU(cudaEventRecord(done->more, other));
+    CU(cudaStreamWaitEvent(lane, done->more));
+    return DC_OK;
+}
+
+// On lanes[0], which has waited for whoever reads or makes what is updated, and two more.
+static dc_status update_part(dc_program *p, int part, const cudaStream_t lanes[3]) {
+    part_events *done = &p->parts_done[part];
+    if (p->ticking) CU(cudaStreamWaitEvent(lanes[0], p->ticked)); // it reads what is overwritten
+    CU(cudaEventRecord(done->begin, lanes[0]));
+    p->cuda->stream = lanes[0];
+    DC_TRY(dc_column_sums(p->cuda, &p->job[part]));
+    CU(cudaEventRecord(done->summed, lanes[0]));
+    DC_TRY(update_nets(p, part, lanes[0], lanes[2]));
+    DC_TRY(update_rest(p, part, lanes[1]));
+    CU(cudaStreamWaitEvent(lanes[0], done->rest));
+    return DC_OK;
+}
+
+// ---- a step ----
+
+// The early part of the update, beside what is late.
+static dc_status start_early(dc_program *p) {
+    cudaStream_t *lanes = p->cuda->lanes + EARLY_LANE;
+    DC_TRY(await_lanes(p, lanes[0], false));
+    DC_TRY(update_part(p, 0, lanes));
+    CU(cudaEventRecord(p->early, lanes[0]));
+    return DC_OK;
+}
+
+// Lane 0 has waited for all units in the end, but not for the early part of the update.
+static dc_status start_all(dc_program *p, bool update) {
+    const unit *last[LANES] = {};
+    DC_TRY(start_units(p, false, last));
+    if (update && p->cut) DC_TRY(start_early(p));
+    DC_TRY(start_units(p, true, last));
+    for (int late = 0; late < 2; late++)
+        DC_TRY(await_lanes(p, p->cuda->lanes[0], late));
+    return DC_OK;
+}
+
+static dc_status start_gradients(dc_program *p) {
+    CU(cudaEventRecord(p->begin, p->cuda->lanes[0]));
+    DC_TRY(start_all(p, false));
+    p->cuda->stream = p->cuda->lanes[0];
+    p->cuda->workspace = p->cuda->workspaces[0];
+    for (int part = p->cut ? 0 : 1; part < 2; part++) {
+        DC_TRY(each_net(p, part, [p](mlp *j) { return net_gradients(p, j); }));
+        DC_TRY(dc_column_sums(p->cuda, &p->job[part]));
+    }
+    return DC_OK;
+}
+
+// Rows of the next step: drawn beside all of this one, and gathered when nobody reads this one's any more.
+static dc_status draw_beside(dc_program *p, const dc_beside *beside) {
+    cudaStream_t lane = p->cuda->lanes[DRAW_LANE];
+    CU(cudaStreamWaitEvent(lane, p->begin));
+    p->cuda->stream = lane;
+    DC_TRY(beside->draw(beside->ctx));
+    CU(cudaEventRecord(p->drawn, lane));
+    return DC_OK;
+}
+
+// Lane 1 has nothing to do then.
+static dc_status gather_beside(dc_program *p, const dc_beside *beside) {
+    cudaStream_t lane = p->cuda->lanes[1];
+    CU(cudaStreamWaitEvent(lane, p->drawn));
+    CU(cudaStreamWaitEvent(lane, p->parts_done[1].begin));
+    p->cuda->stream = lane;
+    DC_TRY(beside->pack(beside->ctx));
+    for (int part = p->cut ? 0 : 1; part < 2; part++)
+        CU(cudaStreamWaitEvent(lane, p->parts_done[part].inputs));
+    DC_TRY(beside->gather(beside->ctx));
+    CU(cudaEventRecord(p->gathered, lane));
+    CU(cudaStreamWaitEvent(p->cuda->lanes[0], p->gathered));
+    return DC_OK;
+}
+
+// Metrics and the counter, on the lane that draws, whose rows depend on it: the next step's layers do not wait for it.
+static dc_status end_step(dc_program *p, bool more) {
+    cudaStream_t lane = p->cuda->lanes[DRAW_LANE];
+    CU(cudaEventRecord(p->updated, p->cuda->lanes[0]));
+    CU(cudaStreamWaitEvent(lane, p->updated));
+    p->cuda->stream = lane;
+    DC_TRY(dc_tick_run(p->cuda, &p->job[1]));
+    CU(cudaEventRecord(p->ticked, lane));
+    p->ticking = more;
+    if (!more) CU(cudaStreamWaitEvent(p->cuda->lanes[0], p->ticked));
+    return DC_OK;
+}
+
+static dc_status start_step(dc_program *p, const dc_beside *beside) {
+    cudaStream_t *lanes = p->cuda->lanes, last[] = {lanes[0], lanes[2], lanes[3]};
+    CU(cudaEventRecord(p->begin, lanes[0]));
+    if (beside) DC_TRY(draw_beside(p, beside));
+    DC_TRY(start_all(p, true));
+    if (p->cut) CU(cudaStreamWaitEvent(lanes[0], p->parts_done[0].summed)); // whether it goes
+    DC_TRY(update_part(p, 1, last));
+    if (p->cut) CU(cudaStreamWaitEvent(lanes[0], p->early));
+    if (beside) DC_TRY(gather_beside(p, beside));
+    p->cuda->stream = lanes[0];
+    DC_TRY(dc_shadows_copy(p->cuda, &p->job[1]));
+    return end_step(p, beside != NULL);
+}
+
+// Whatever happened, lane 0 is the current one again.
+static dc_status end_on_lane_0(dc_program *p, dc_status status) {
+    p->cuda->stream = p->cuda->lanes[0];
+    p->cuda->workspace = p->cuda->workspaces[0];
+    if (status != DC_OK) p->ticking = false;
+    return status;
+}
+
+extern "C" dc_status dc_program_gradients(dc_program *p) {
+    return end_on_lane_0(p, start_gradients(p));
+}
+
+extern "C" dc_status dc_program_step(dc_program *p, const dc_beside *beside) {
+    return end_on_lane_0(p, start_step(p, beside));
+}

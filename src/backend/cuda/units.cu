@@ -1,0 +1,213 @@
+// The order of things: a graph's forward and backward as units, each a launch or a few, and lanes on which those that do
+// not wait for each other run side by side. step.cu starts them.
+#include "backend/cuda/program.cuh"
+
+// ---- units ----
+
+void dc_push_unit(dc_program *p, unit::kind what, dc_ref r) {
+    unit u = {};
+    u.what = what;
+    u.node = r;
+    if (what == unit::GROUP) {
+        u.reads = p->groups[(size_t)r].reads;
+        u.writes = p->groups[(size_t)r].writes;
+    } else if (what == unit::ZERO) {
+        u.writes.push_back(grad_key(p, r));
+    } else if (what >= unit::NET) {
+        const net *n = &p->nets[(size_t)r];
+        int inside = 2 * p->g->count + n->head; // stands for all that the network keeps to itself
+        u.reads.push_back(value_key(p, n->x));
+        if (what == unit::NET) u.writes.push_back(n->head);
+        if (what != unit::NET) u.reads.push_back(grad_key(p, n->head));
+        if (what == unit::NET_BACK && n->job.dx) u.writes.push_back(grad_key(p, n->x));
+        if (what != unit::NET_HEAD) // which reads what forward made, as the gradient has it
+            (what == unit::NET_WEIGHTS ? u.reads : u.writes).push_back(inside);
+    } else {
+        const dc_node *n = node(p, r);
+        for (int i = 0; i < n->in_count; i++) {
+            u.reads.push_back(value_key(p, n->in[i]));
+            bool weight = n->op == DC_OP_linear && i == 1, back = what != unit::LAYER;
+            if (back && wants(p, n, i) && weight == (what == unit::WEIGHTS))
+                u.writes.push_back(grad_key(p, n->in[i]));
+        }
+        if (what == unit::LAYER) u.writes.push_back(r);
+        if (what != unit::LAYER) u.reads.push_back(grad_key(p, r));
+        if (what != unit::LAYER && (n->op != DC_OP_linear || what == unit::WEIGHTS))
+            u.writes.push_back(2 * p->g->count + r);
+    }
+    p->units.push_back(u);
+}
+
+static void order_forward(dc_program *p) {
+    for (dc_ref r = 0; r < p->g->count; r++) {
+        const dc_node *n = node(p, r);
+        if (n->op < DC_FIRST_COMPUTED) continue;
+        if (dc_is_narrow(n->op)) {
+            dc_group_forward(p, r);
+            continue;
+        }
+        if (inside_net(p, r)) continue;
+        int whole = p->net_of[(size_t)r];
+        dc_group_flush(p, whole >= 0 ? std::vector<int>{p->nets[(size_t)whole].x}
+                                     : dc_value_keys(p, n));
+        if (whole >= 0)
+            dc_push_unit(p, unit::NET, whole);
+        else
+            dc_push_unit(p, unit::LAYER, r);
+    }
+}
+
+// Owners whose gradient is summed start from zero before their first contribution.
+static void order_zeros(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    for (int i = 0; i < n->in_count; i++) {
+        dc_ref base = node(p, n->in[i])->base;
+        const dc_node *owner = node(p, base);
+        if (!owner->grad_sum || owner->grad_first != r || owner->lo == owner->hi) continue;
+        bool seen = false;
+        for (int k = 0; k < i; k++)
+            seen = seen || node(p, n->in[k])->base == base;
+        if (seen) continue;
+        if (dc_is_narrow(n->op) && !p->half[base])
+            dc_group_zero(p, base);
+        else
+            dc_push_unit(p, unit::ZERO, base);
+    }
+}
+
+// What the backward of a layer reads and adds to.
+static std::vector<int> backward_keys(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    std::vector<int> keys = dc_value_keys(p, n);
+    keys.push_back(grad_key(p, r));
+    for (int i = 0; i < n->in_count; i++)
+        keys.push_back(grad_key(p, n->in[i]));
+    return keys;
+}
+
+static void order_backward(dc_program *p) {
+    dc_ref loss = p->g->loss;
+    if (loss < 0 || !trained(node(p, loss))) return;
+    for (dc_ref r = loss; r >= 0; r--) {
+        const dc_node *n = node(p, r);
+        if (n->op < DC_FIRST_COMPUTED || !trained(n) || inside_net(p, r)) continue;
+        if (!dc_is_narrow(n->op)) dc_group_flush(p, backward_keys(p, r));
+        int whole = p->net_of[(size_t)r];
+        if (whole >= 0) {
+            const net *n = &p->nets[(size_t)whole];
+            if (n->weights && !n->job.head_bias) dc_push_unit(p, unit::NET_HEAD, whole);
+            dc_push_unit(p, unit::NET_BACK, whole);
+            if (n->weights && !p->shares_norm) dc_push_unit(p, unit::NET_WEIGHTS, whole);
+            continue;
+        }
+        order_zeros(p, r);
+        if (dc_is_narrow(n->op))
+            dc_group_backward(p, r);
+        else {
+            if (n->op != DC_OP_linear || wants(p, n, 0)) dc_push_unit(p, unit::GRADIENT, r);
+            if (n->op == DC_OP_linear && wants(p, n, 1)) dc_push_unit(p, unit::WEIGHTS, r);
+        }
+    }
+}
+
+void dc_units_order(dc_program *p) {
+    order_forward(p);
+    order_backward(p);
+    dc_group_flush_all(p);
+}
+
+// ---- lanes: what does not wait for each other runs side by side ----
+
+static void add_once(std::vector<int> *list, int u) {
+    for (int v : *list)
+        if (v == u) return;
+    list->push_back(u);
+}
+
+// Units that unit u must wait for: who wrote what it reads, and who wrote or read what it writes.
+static void depend(dc_program *p, std::vector<std::vector<int>> *needs) {
+    std::vector<int> writer((size_t)p->g->count * 3, -1);
+    std::vector<std::vector<int>> readers((size_t)p->g->count * 3);
+    for (int u = 0; u < (int)p->units.size(); u++) {
+        std::vector<int> *need = &(*needs)[(size_t)u];
+        for (int key : p->units[(size_t)u].reads)
+            if (writer[(size_t)key] >= 0) add_once(need, writer[(size_t)key]);
+        for (int key : p->units[(size_t)u].writes) {
+            if (writer[(size_t)key] >= 0) add_once(need, writer[(size_t)key]);
+            for (int r : readers[(size_t)key])
+                if (r != u) add_once(need, r);
+        }
+        for (int key : p->units[(size_t)u].reads)
+            readers[(size_t)key].push_back(u);
+        for (int key : p->units[(size_t)u].writes) {
+            writer[(size_t)key] = u;
+            readers[(size_t)key].clear();
+        }
+    }
+}
+
+// Does a unit use weights that go early?
+static bool uses_early(const dc_program *p, const unit *u) {
+    if (u->what == unit::GROUP || u->what == unit::ZERO) return false;
+    dc_ref r = u->what >= unit::NET ? p->nets[(size_t)u->node].linear[0] : u->node;
+    const dc_node *n = node(p, r);
+    for (int i = 0; i < n->in_count; i++) {
+        const dc_node *owner = node(p, node(p, n->in[i])->base);
+        if (owner->op == DC_OP_PARAM && owner->offset < p->cut) return true;
+    }
+    return false;
+}
+
+// Units that neither use those weights nor lead to one that does.
+static void find_late(dc_program *p, const std::vector<std::vector<int>> &needs) {
+    std::vector<char> needed(p->units.size());
+    for (int u = (int)p->units.size() - 1; u >= 0; u--) {
+        unit *mine = &p->units[(size_t)u];
+        mine->late = p->cut && !needed[(size_t)u] && !uses_early(p, mine);
+        for (int v : needs[(size_t)u])
+            needed[(size_t)v] = needed[(size_t)v] || !mine->late;
+    }
+}
+
+int dc_units_last(const dc_program *p, int lane, bool late) {
+    for (int u = (int)p->units.size() - 1; u >= 0; u--)
+        if (p->units[(size_t)u].lane == lane && p->units[(size_t)u].late == late) return u;
+    return -1;
+}
+
+// A unit follows the latest of those it waits for, if that one is the last of its lane; else it takes
+// the lane that has been idle for longest.
+void dc_units_lanes(dc_program *p) {
+    std::vector<std::vector<int>> needs(p->units.size());
+    depend(p, &needs);
+    int last[LANES];
+    for (int l = 0; l < LANES; l++)
+        last[l] = -1;
+    for (int u = 0; u < (int)p->units.size(); u++) {
+        int lane = -1, latest = -1;
+        for (int v : needs[(size_t)u])
+            if (last[p->units[(size_t)v].lane] == v && v > latest) {
+                latest = v;
+                lane = p->units[(size_t)v].lane;
+            }
+        for (int l = 0; lane < 0 && l < LANES; l++)
+            if (last[l] == -1) lane = l;
+        if (lane < 0) {
+            lane = 0;
+            for (int l = 1; l < LANES; l++)
+                if (last[l] < last[lane]) lane = l;
+        }
+        p->units[(size_t)u].lane = lane;
+        last[lane] = u;
+        for (int v : needs[(size_t)u])
+            if (p->units[(size_t)v].lane != lane) {
+                p->units[(size_t)u].waits.push_back(v);
+                p->units[(size_t)v].awaited = true;
+            }
+    }
+    find_late(p, needs);
+    for (int l = 0; l < LANES; l++)
+        for (int late = 0; late < 2; late++) // by what comes after all
+            if (dc_units_last(p, l, late) >= 0)
+                p->units[(size_t)dc_units_last(p, l, late)].awaited = true;
+}
