@@ -234,6 +234,7 @@ enum { D_SCALE, D_SHIFT, D_B, D_MEAN, D_HEAD, MLP_SUMS };
 enum { MLP_ROWS = 64, MLP_LAYERS = 8, MLP_WIDEST = 1024 };
 // Rows of a tile, that a block takes; and rows that are read of x at a time.
 enum { MLP_TILE = 128, X_ROWS = 32 };
+enum { MULTIPROCESSORS = 132 }; // of the largest Hopper GPUs, by which tiles and teams are chosen
 struct mlp {
     int e, layers, width, in, out;
     bool tf32;  // else bf16

@@ -7,7 +7,6 @@
 
 #include <cooperative_groups.h>
 
-enum { ALONE = 132 }; // blocks that have a multiprocessor each
 enum { DW_STAGES = 3, DW_STAGE = 4 * PIECE_BYTES, DW_THREADS = 256, DW_BLOCKS = 2 };
 template <typename T> struct chunk { // of rows, that a stage holds; pieces of 128 columns
     enum {
@@ -401,7 +400,8 @@ static int weight_tiles(const mlp *j, bool first) {
 // Blocks share the rows of a tile where there are few, so that it does not take long; not where other things go on beside
 // it, whose blocks would find no room. (Members of a population have the teams of single runs, so as to have their bytes.)
 static int team_for(const mlp *j, int tiles, bool first) {
-    int chunks = div_up(j->hi - j->lo, MLP_ROWS), most = first ? ALONE : j->early ? 0 : ALONE / 2;
+    int chunks = div_up(j->hi - j->lo, MLP_ROWS), most = MULTIPROCESSORS;
+    if (!first) most = j->early ? 0 : MULTIPROCESSORS / 2;
     tiles *= j->e;
     return chunks >= 16 && tiles * 4 <= most ? 4 : chunks >= 8 && tiles * 2 <= most ? 2 : 1;
 }

@@ -48,7 +48,6 @@ static bool shares_gradients(const dc_program *p, const net *n) {
 
 // Do tiles leave multiprocessors idle, whatever goes side by side? Then they had better be smaller.
 static bool few_tiles(const dc_program *p) {
-    enum { MULTIPROCESSORS = 132 };
     int tiles = 0, programs = p->spec.beside > 1 ? p->spec.beside : 1;
     for (const net &n : p->nets)
         tiles += dc_mlp_tiles(node(p, n.head)->e, node(p, n.x)->rows, node(p, n.linear[0])->cols);
