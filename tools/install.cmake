@@ -23,9 +23,13 @@ if(MUJOCO_LIB)
   install(FILES ${DEPS}/mujoco/LICENSES_THIRD_PARTY.md DESTINATION ${DOC_DIR} RENAME LICENSES_THIRD_PARTY.mujoco.md)
   install(FILES ${DEPS}/ogbench/LICENSE DESTINATION ${DOC_DIR} RENAME LICENSE.ogbench)
   install(DIRECTORY ${DEPS}/ogbench DESTINATION share/dcrl)
+  # One RUNPATH for the build folder and the installed tree. If they differed, CMake would end the first with ':', and
+  # an empty element is the current folder: whatever library lies there would be loaded (tests/cli/test_runpath.py).
+  file(COPY ${MUJOCO_LIB} DESTINATION ${CMAKE_BINARY_DIR}/lib/dcrl)
   file(RELATIVE_PATH up /x/${CMAKE_INSTALL_BINDIR} /x/${CMAKE_INSTALL_LIBDIR}/dcrl)
-  set_target_properties(dcrl PROPERTIES INSTALL_RPATH "$ORIGIN/${up}")
-  set_target_properties(dcrl_shared PROPERTIES INSTALL_RPATH "$ORIGIN/dcrl")
+  set_target_properties(dcrl PROPERTIES INSTALL_RPATH "$ORIGIN/${up};$ORIGIN/lib/dcrl")
+  set_target_properties(dcrl_shared PROPERTIES INSTALL_RPATH "$ORIGIN/dcrl;$ORIGIN/lib/dcrl")
+  set_target_properties(dcrl dcrl_shared PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
 endif()
 if(WITH_CUDA) # the toolkit's libraries stay where they are
   set_target_properties(dcrl dcrl_shared PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
