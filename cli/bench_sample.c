@@ -71,13 +71,19 @@ static dc_status measure(dc_sampler *sampler, const flags *f, result *out) {
 static dc_status run(const flags *f, int64_t steps, result *out) {
     dc_dataset data;
     DC_TRY(make_table(&data, steps));
-    dc_sampler_spec spec = {.seed = (uint64_t)f->seed,
-                            .batch = (int)f->batch,
-                            .segments = DC_SEG_TREE,
-                            .split = (dc_split)f->split,
-                            .slots = (int)f->slots};
+    dc_row_table rows = {.seed = (uint64_t)f->seed, .batch = (int)f->batch};
+    dc_rows_add(&rows, (dc_row_rule){.name = "start",
+                                     .kind = DC_ROW_TREE,
+                                     .draws = DC_STREAM_SLOT,
+                                     .split = (dc_split)f->split,
+                                     .slots = (int)f->slots});
+    dc_rows_add(&rows, (dc_row_rule){.name = "split",
+                                     .kind = DC_ROW_SPLIT,
+                                     .of = "start",
+                                     .split = (dc_split)f->split});
+    dc_rows_add(&rows, (dc_row_rule){.name = "end", .kind = DC_ROW_END, .of = "start"});
     dc_sampler *sampler;
-    dc_status status = dc_sampler_new(&sampler, &data, &spec);
+    dc_status status = dc_sampler_new(&sampler, &data, &rows);
     if (status == DC_OK) status = measure(sampler, f, out);
     dc_sampler_free(sampler);
     free((void *)(uintptr_t)data.traj_start);

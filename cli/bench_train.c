@@ -224,9 +224,9 @@ static dc_status make_data(dc_run *run, const work *w, dc_dataset *data) {
 // program does not.
 static void tell_rate(const dc_run *runs, const flags *f, bool json, const result *r) {
     static const char *const names[] = {"tf32", "fp32", "tf32", "bf16"}; // of the option's choices
-    const dc_gpu *gpu = runs->gpu;
-    const char *device = gpu ? "cuda" : "cpu", *name = gpu ? dc_gpu_name(gpu) : "cpu",
-               *feed = gpu && dc_gpu_fed(gpu) ? "host" : "device",
+    const dc_trainer *t = runs->trainer;
+    bool gpu = runs->options.device != 0;
+    const char *device = t->ops->device, *name = t->name, *feed = t->fed ? "host" : "device",
                *precision = gpu ? names[runs->options.precision] : "fp32";
     double rate = r->steps / r->seconds;
     if (json)
@@ -304,7 +304,7 @@ static dc_status measure(dc_run *runs, const flags *f, bool json) {
     for (int64_t i = 0; i < f->seeds; i++) // on the CPU seeds take turns, and one may be ahead
         r.steps += (double)(runs[i].step - runs[i].first_step);
     DC_TRY(time_save(runs, f, &r));
-    if (runs->gpu || f->seeds > 1) {
+    if (runs->options.device || f->seeds > 1) {
         tell_rate(runs, f, json, &r);
         return DC_OK;
     }

@@ -93,18 +93,15 @@ static dc_status evaluate(const dc_world *world, dc_actor *actor, const flags *f
 }
 
 static dc_status play(const cli_pick *pick, const flags *f, dc_eval_score *score) {
-    dc_actor_options options =
-        dc_setting_actor(&pick->setting, (int)f->episodes * DC_TASKS, (uint64_t)f->seed);
-    if (tries_other(f) && options.kind != DC_POLICY_REJECTION)
-        return dc_fail(DC_USAGE, "leave them out",
-                       "--samples and --flow-steps are for runs with policy=rejection");
     if (!f->device && f->precision)
         return dc_fail(DC_USAGE, "use --device cuda, or --precision fp32",
                        "the CPU multiplies in fp32 only");
-    options.cuda = f->device;
-    options.precision = f->precision;
-    if (f->samples) options.samples = (int)f->samples;
-    if (f->flow_steps) options.flow_steps = (int)f->flow_steps;
+    dc_actor_options options = {.samples = (int)f->samples,
+                                .flow_steps = (int)f->flow_steps,
+                                .rows = (int)f->episodes * DC_TASKS,
+                                .seed = (uint64_t)f->seed,
+                                .cuda = f->device,
+                                .precision = f->precision};
     dc_pool *pool = NULL;
     dc_world *world = NULL;
     dc_actor actor = {0};
@@ -131,6 +128,6 @@ dc_status cmd_eval(int argc, char **argv) {
     double start = dc_now();
     DC_TRY(play(&pick, &f, &score));
     if (!tries_other(&f)) DC_TRY(dc_eval_log_put(pick.folder, pick.step, (uint64_t)f.seed, &score));
-    tell(pick.setting.env, pick.spec.task, pick.step, &score, dc_now() - start, args.json);
+    tell(pick.env, pick.spec.task, pick.step, &score, dc_now() - start, args.json);
     return DC_OK;
 }

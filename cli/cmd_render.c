@@ -101,7 +101,7 @@ static dc_status play_policy(studio *s, const dc_world *world) {
     if (f->episode >= f->episodes)
         return dc_fail(DC_USAGE, "give --episodes as well",
                        "there is no episode %" PRId64 " of %" PRId64, f->episode, f->episodes);
-    dc_actor_options options = dc_setting_actor(&s->pick.setting, 1, show.seed);
+    dc_actor_options options = {.rows = 1, .seed = show.seed};
     dc_actor actor = {0};
     dc_pool *pool = NULL;
     dc_status status = dc_pool_new(&pool, (int)f->threads);

@@ -43,9 +43,10 @@ static const dc_option flag_table[] = {
 
 typedef struct keys {
     int64_t batch, n;
-    int split, order, goal_law;
+    int split, order;
     bool goal_pairs;
-    double gamma, goal_current, goal_future, goal_random;
+    double gamma;
+    dc_goal_mix goals;
 } keys;
 
 static const dc_option key_table[] = {
@@ -59,13 +60,13 @@ static const dc_option key_table[] = {
      "prop: discount, of the geometric goal"},
     {"goal_pairs", DC_BOOL, offsetof(keys, goal_pairs), "off", 0, 0, NULL,
      "prop: start and goal uniform over pairs of a trajectory, no mixture"},
-    {"goal_current", DC_REAL, offsetof(keys, goal_current), "0.2", 0, 1, NULL,
+    {"goal_current", DC_REAL, offsetof(keys, goals.current), "0.2", 0, 1, NULL,
      "prop: share of goals that are the state itself"},
-    {"goal_future", DC_REAL, offsetof(keys, goal_future), "0.5", 0, 1, NULL,
+    {"goal_future", DC_REAL, offsetof(keys, goals.future), "0.5", 0, 1, NULL,
      "prop: share of goals later in the trajectory"},
-    {"goal_random", DC_REAL, offsetof(keys, goal_random), "0.3", 0, 1, NULL,
+    {"goal_random", DC_REAL, offsetof(keys, goals.random), "0.3", 0, 1, NULL,
      "prop: share of goals from anywhere"},
-    {"goal_law", DC_CHOICE, offsetof(keys, goal_law), "geometric", 0, 0, "uniform|geometric",
+    {"goal_law", DC_CHOICE, offsetof(keys, goals.law), "geometric", 0, 0, "uniform|geometric",
      "prop: law of the later state"},
     {0},
 };
@@ -147,12 +148,11 @@ static dc_status write_chunk(chunk *c, dc_pool *pool) {
 // Row of the batch, as the chunk keeps it.
 static void take_row(const chunk *c, const dc_sampler *sampler, int64_t step, int64_t row,
                      int64_t out[COLUMNS]) {
-    static const dc_stream streams[2][3] = {{DC_I, DC_K, DC_J}, {DC_P, DC_N, DC_G}};
     int at = 0;
     out[at++] = step;
     if (c->stream == STREAM_DC) out[at++] = dc_sampler_slot(sampler)[row];
     for (int q = 0; q < 3; q++)
-        out[at++] = dc_sampler_stream(sampler, streams[c->stream][q])[row];
+        out[at++] = dc_sampler_stream(sampler, q)[row];
 }
 
 static dc_status stream_rows(chunk *c, dc_sampler *sampler, dc_pool *pool, int64_t count,
@@ -168,35 +168,51 @@ static dc_status stream_rows(chunk *c, dc_sampler *sampler, dc_pool *pool, int64
     return write_chunk(c, pool);
 }
 
-static dc_sampler_spec spec_of(const flags *f, const keys *k) {
-    return (dc_sampler_spec){
-        .seed = (uint64_t)f->seed,
-        .batch = (int)k->batch,
-        .segments = f->stream == STREAM_DC ? DC_SEG_TREE : DC_SEG_NONE,
-        .split = (dc_split)k->split,
-        .order = (dc_order)k->order,
-        .slots = (int)f->slots,
-        .gamma = k->gamma,
-        .propagation = f->stream == STREAM_PROP,
-        .n = (int)k->n,
-        .goal_pairs = k->goal_pairs,
-        .goal_current = k->goal_current,
-        .goal_future = k->goal_future,
-        .goal_random = k->goal_random,
-        .goal_law = (dc_law)k->goal_law,
-    };
+// The three rules that are printed: a segment, or a propagation row.
+static dc_row_table rows_of(const flags *f, const keys *k) {
+    dc_row_table r = {.seed = (uint64_t)f->seed, .batch = (int)k->batch};
+    if (f->stream == STREAM_DC) {
+        dc_rows_add(&r, (dc_row_rule){.name = "segment_start",
+                                      .kind = DC_ROW_TREE,
+                                      .draws = DC_STREAM_SLOT,
+                                      .split = (dc_split)k->split,
+                                      .order = (dc_order)k->order,
+                                      .slots = (int)f->slots});
+        dc_rows_add(&r, (dc_row_rule){.name = "segment_split",
+                                      .kind = DC_ROW_SPLIT,
+                                      .of = "segment_start",
+                                      .split = (dc_split)k->split});
+        dc_rows_add(
+            &r, (dc_row_rule){.name = "segment_end", .kind = DC_ROW_END, .of = "segment_start"});
+        return r;
+    }
+    dc_rows_add(&r, (dc_row_rule){.name = "state",
+                                  .kind = k->goal_pairs ? DC_ROW_PAIR : DC_ROW_START,
+                                  .draws = DC_STREAM_PROP});
+    dc_rows_add(&r,
+                (dc_row_rule){.name = "later", .kind = DC_ROW_AFTER, .of = "state", .steps = k->n});
+    if (k->goal_pairs)
+        dc_rows_add(&r, (dc_row_rule){.name = "goal", .kind = DC_ROW_END, .of = "state"});
+    else
+        dc_rows_add(&r, (dc_row_rule){.name = "goal",
+                                      .kind = DC_ROW_GOAL,
+                                      .of = "state",
+                                      .draws = DC_STREAM_GOAL,
+                                      .mix = k->goals,
+                                      .gamma = k->gamma});
+    return r;
 }
 
 static dc_status print_stream(const dc_dataset *data, const flags *f, const keys *k) {
     chunk c = {.data = data, .stream = f->stream};
-    dc_sampler_spec spec = spec_of(f, k);
+    dc_row_table rows = rows_of(f, k);
     dc_sampler *sampler = NULL;
     dc_pool *pool = NULL;
     c.rows = malloc(CHUNK_ROWS * sizeof *c.rows);
     c.text = malloc((size_t)CHUNK_ROWS * ROW_BYTES);
     dc_status status = DC_OK;
     if (!c.rows || !c.text) DC_GOTO(dc_fail(DC_NO_MEMORY, NULL, "no memory for rows"), done);
-    DC_GOTO(dc_sampler_new(&sampler, data, &spec), done);
+    DC_GOTO(dc_sampler_new(&sampler, data, &rows), done);
     DC_GOTO(dc_pool_new(&pool, (int)f->threads), done);
     fputs(f->stream == STREAM_DC ? "step,slot,traj,i,k,j\n" : "step,i,n,goal\n", stdout);
     status = stream_rows(&c, sampler, pool, f->count, k->batch);

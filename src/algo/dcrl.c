@@ -17,64 +17,36 @@ typedef struct config {
     int split, order, targets, grounding;
     bool recursion, propagation, clip;
     double kappa_dc, kappa_prop;
-    dc_goals goals;
+    dc_goal_mix goals;
     dc_policy policy;
 } config;
 
 enum { AUTO, ON, OFF }; // of grounding
 
+// clang-format off
+#define OPT(name, kind, field, init, least, most, choices, help) {name, kind, offsetof(config, field), init, least, most, choices, help}
 // What trees and stages share.
-#define SEGMENT_OPTIONS                                                                            \
-    {"propagation",                                                                                \
-     DC_BOOL,                                                                                      \
-     offsetof(config, propagation),                                                                \
-     "on",                                                                                         \
-     0,                                                                                            \
-     0,                                                                                            \
-     NULL,                                                                                         \
-     "off: the segment loss alone"},                                                               \
-        {"targets",                                                                                \
-         DC_CHOICE,                                                                                \
-         offsetof(config, targets),                                                                \
-         "online*ema",                                                                             \
-         0,                                                                                        \
-         0,                                                                                        \
-         "online*ema|ema*ema|online*online|ema*online",                                            \
-         "weights that value the first and the second child"},                                     \
-        {"kappa_dc",                                                                               \
-         DC_REAL,                                                                                  \
-         offsetof(config, kappa_dc),                                                               \
-         "0",                                                                                      \
-         0,                                                                                        \
-         0.99,                                                                                     \
-         NULL,                                                                                     \
-         "expectile of the segment loss; 0: 0.5, or 0.7 without propagation"},                     \
-        DC_KAPPA_PROP_OPTION(config),                                                              \
-        {"grounding",                                                                              \
-         DC_CHOICE,                                                                                \
-         offsetof(config, grounding),                                                              \
-         "auto",                                                                                   \
-         0,                                                                                        \
-         0,                                                                                        \
-         "auto|on|off",                                                                            \
-         "loss on single steps; auto: on when neither trees nor stages nor n-step rows supply "    \
-         "them"},                                                                                  \
-        DC_CLIP_OPTION(config)
+#define SEGMENT_OPTIONS                                                                                                      \
+    OPT("propagation", DC_BOOL, propagation, "on", 0, 0, NULL, "off: the segment loss alone"),                               \
+    OPT("targets", DC_CHOICE, targets, "online*ema", 0, 0, "online*ema|ema*ema|online*online|ema*online",                    \
+        "weights that value the first and the second child"),                                                                \
+    OPT("kappa_dc", DC_REAL, kappa_dc, "0", 0, 0.99, NULL,                                                                   \
+        "expectile of the segment loss; 0: 0.5, or 0.7 without propagation"),                                                \
+    DC_KAPPA_PROP_OPTION(config),                                                                                            \
+    OPT("grounding", DC_CHOICE, grounding, "auto", 0, 0, "auto|on|off",                                                      \
+        "loss on single steps; auto: on when neither trees nor stages nor n-step rows supply them"),                         \
+    DC_CLIP_OPTION(config)
 
 static const dc_option options[] = {
     DC_N_OPTION(config),
-    {"slots", DC_INT, offsetof(config, slots), "128", 1, 1e6, NULL, "trees in flight"},
-    {"split", DC_CHOICE, offsetof(config, split), "midpoint", 0, 0, "midpoint|random|max",
-     "where a segment is split; max takes the best of `candidates` by the critic"},
-    {"order", DC_CHOICE, offsetof(config, order), "up", 0, 0, "up|down",
-     "leaves first (up) or root first (down)"},
-    {"recursion", DC_BOOL, offsetof(config, recursion), "on", 0, 0, NULL,
-     "off: i.i.d. pairs, split once"},
+    OPT("slots", DC_INT, slots, "128", 1, 1e6, NULL, "trees in flight"),
+    OPT("split", DC_CHOICE, split, "midpoint", 0, 0, "midpoint|random|max",
+        "where a segment is split; max takes the best of `candidates` by the critic"),
+    OPT("order", DC_CHOICE, order, "up", 0, 0, "up|down", "leaves first (up) or root first (down)"),
+    OPT("recursion", DC_BOOL, recursion, "on", 0, 0, NULL, "off: i.i.d. pairs, split once"),
     SEGMENT_OPTIONS,
-    {"candidates", DC_INT, offsetof(config, candidates), "10", 1, 64, NULL,
-     "split=max: candidates a segment"},
-    {"rebuild_every", DC_INT, offsetof(config, rebuild_every), "5000", 1, 1e9, NULL,
-     "split=max: steps after which all trees are built anew"},
+    OPT("candidates", DC_INT, candidates, "10", 1, 64, NULL, "split=max: candidates per segment"),
+    OPT("rebuild_every", DC_INT, rebuild_every, "5000", 1, 1e9, NULL, "split=max: steps after which all trees are built anew"),
     DC_GOAL_OPTIONS(config),
     DC_POLICY_OPTIONS(config),
     {0},
@@ -82,50 +54,51 @@ static const dc_option options[] = {
 
 static const dc_option options_curriculum[] = {
     DC_N_OPTION(config),
-    {"delta", DC_INT, offsetof(config, delta), "50", 1, 1e9, NULL,
-     "steps by which the pairs of a stage are longer than those of the one before"},
+    OPT("delta", DC_INT, delta, "50", 1, 1e9, NULL, "steps by which the pairs of a stage are longer than those of the one before"),
     SEGMENT_OPTIONS,
     DC_GOAL_OPTIONS(config),
     DC_POLICY_OPTIONS(config),
     {0},
 };
+// clang-format on
 
 static const struct {
     dc_use first, second;
 } sources[] = {
     {DC_STOPPED, DC_EMA}, {DC_EMA, DC_EMA}, {DC_STOPPED, DC_STOPPED}, {DC_EMA, DC_STOPPED}};
 
-static dc_status build(dc_agent *agent, const void *ctx) {
-    const config *c = ctx;
-    if (!c->recursion && c->split == DC_SPLIT_MAX)
-        return dc_fail(DC_USAGE, "use split=midpoint or split=random",
-                       "split=max needs recursion=on");
+static dc_backup backup(const dc_method *m) {
+    const config *c = m->config;
     dc_backup b = {.first = sources[c->targets].first, .second = sources[c->targets].second};
-    b.rows.segments = c->recursion ? DC_SEG_TREE : DC_SEG_PAIRS;
-    b.rows.split = (dc_split)c->split;
-    b.rows.stage_length = c->delta;
-    b.rows.stage_total = (uint64_t)agent->options.steps;
-    b.rows.order = (dc_order)c->order;
-    b.rows.slots = (int)c->slots;
-    b.rows.rebuild_every = (int)c->rebuild_every;
-    b.rows.propagation = c->propagation;
-    b.rows.n = dc_backup_n(agent, c->n);
-    // n-step rows of the distance form contain exact single steps; goals of the value form rarely
-    // do.
-    bool value = agent->options.form == DC_FORM_VALUE,
-         lone = !c->recursion && !c->delta && (value || !c->propagation);
-    b.rows.grounding = c->grounding == AUTO ? lone : c->grounding == ON;
+    b.segments = c->recursion ? DC_SEG_TREE : DC_SEG_PAIRS;
+    b.split = (dc_split)c->split;
+    b.stage_length = c->delta;
+    b.order = (dc_order)c->order;
+    b.slots = (int)c->slots;
+    b.rebuild_every = (int)c->rebuild_every;
+    b.propagation = c->propagation;
+    b.n = dc_backup_n(m, c->n);
+    // n-step rows of the distance form contain exact single steps; goals of the value form rarely do.
+    bool lone = !c->recursion && !c->delta && (!m->form->goal_pairs || !c->propagation);
+    b.grounding = c->grounding == AUTO ? lone : c->grounding == ON;
     b.kappa_dc = c->kappa_dc > 0 ? c->kappa_dc : c->propagation ? 0.5 : 0.7;
     b.kappa_prop = c->kappa_prop;
     b.goals = c->goals;
-    b.known = c->propagation && !value ? b.rows.n : 1;
+    b.known = c->propagation && m->form->goal_pairs ? b.n : 1;
     b.clip = c->clip;
     b.candidates = (int)c->candidates;
-    return dc_backup_build(agent, &b, &c->policy);
+    b.policy = &c->policy;
+    return b;
 }
 
-const dc_algo dc_algo_dcrl = {"dcrl", "divide-and-conquer RL: binary trees, leaves first", options,
-                              sizeof(config), build};
+const dc_algo dc_algo_dcrl = {.name = "dcrl",
+                              .about = "divide-and-conquer RL: binary trees, leaves first",
+                              .options = options,
+                              .config_size = sizeof(config),
+                              DC_BACKUP_METHOD(backup)};
 // Its config has no trees: recursion stays off.
-const dc_algo dc_algo_curriculum = {"curriculum", "short segments first, by stages of training",
-                                    options_curriculum, sizeof(config), build};
+const dc_algo dc_algo_curriculum = {.name = "curriculum",
+                                    .about = "short segments first, by stages of training",
+                                    .options = options_curriculum,
+                                    .config_size = sizeof(config),
+                                    DC_BACKUP_METHOD(backup)};

@@ -69,7 +69,7 @@ static void feed_block(void *ctx, int block) {
         draw_feed(j, f);
         return;
     }
-    const int64_t *rows = dc_sampler_stream(j->sampler, f->stream);
+    const int64_t *rows = dc_sampler_stream(j->sampler, f->rule);
     dc_view in = dc_value(j->exec, f->input);
     dc_real *out = in.p + (int64_t)(f->pack ? f->pack->row0 : f->row0) * in.cols + f->col0;
     int count = f->pack ? f->pack->count : j->f->batch, copies = f->repeat ? f->repeat : 1;
@@ -98,7 +98,7 @@ static void want_block(void *ctx, int block) {
     const want *w = ctx;
     const dc_feed *f = &w->f->feeds[block];
     if (!f->column || !f->column->mapped) return;
-    const int64_t *rows = dc_sampler_stream(w->sampler, f->stream);
+    const int64_t *rows = dc_sampler_stream(w->sampler, f->rule);
     const int64_t *steps = f->pack ? dc_sampler_stream(w->sampler, f->pack->steps) : NULL;
     size_t bytes = (size_t)f->column->width * sizeof(float);
     for (int b = 0; b < w->f->batch; b++)

@@ -1,6 +1,7 @@
 // What a run is before it trains, see run.h: its options, its agent, its folder. The loop is in loop.c.
 #include "train/run.h"
 
+#include "algo/backup.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "train/folder.h"
@@ -140,7 +141,7 @@ dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
                               .hidden = o->hidden,
                               .gamma = o->gamma,
                               .steps = o->steps};
-    out->form = o->form == 1 || (o->form == 0 && lock) ? DC_FORM_DISTANCE : DC_FORM_VALUE;
+    out->form = o->form == 1 || (o->form == 0 && lock) ? &dc_form_distance : &dc_form_value;
     return read_rep(&o->rep, out);
 }
 
@@ -179,15 +180,16 @@ dc_status dc_population_board(dc_run *runs, int count, const bool *marked) {
         if (marked[i]) agents[boarded++] = &runs[i].agent;
     }
     const dc_run_options *o = &runs->options;
-    dc_gpu_spec spec = {.precision = o->precision ? o->precision - 1 : 1,
-                        .lr = o->lr,
-                        .tau = o->tau,
-                        .feed = (dc_gpu_origin)o->feed};
-    dc_gpu *gpu;
-    dc_gpu_free(runs->gpu);
-    dc_status status = dc_gpu_new(&gpu, agents, boarded, &spec);
+    int usual = o->device ? 1 : 0; // tf32 on a GPU, else fp32
+    dc_trainer_spec spec = {.precision = o->precision ? o->precision - 1 : usual,
+                            .lr = o->lr,
+                            .tau = o->tau,
+                            .feed = (dc_feed_place)o->feed};
+    dc_trainer *trainer;
+    dc_trainer_free(runs->trainer);
+    dc_status status = dc_trainer_new(&trainer, (dc_device)o->device, agents, boarded, &spec);
     for (int i = 0; i < count; i++)
-        runs[i].gpu = gpu;
+        runs[i].trainer = trainer;
     return status;
 }
 
@@ -225,7 +227,7 @@ static dc_status build_all(dc_run *runs, int count, const dc_dataset *const *dat
         all[i] = true;
         DC_TRY(build(&runs[i], runs, data[i], folders[i]));
     }
-    return runs->options.device ? dc_population_board(runs, count, all) : DC_OK;
+    return dc_population_board(runs, count, all);
 }
 
 dc_status dc_run_refuse(const char *folder) {
@@ -303,7 +305,7 @@ dc_status dc_run_resume(dc_run *run, const dc_dataset *data, const char *folder)
 void dc_run_fini(dc_run *run) {
     dc_folder_close_logs(run);
     dc_folder_unlock(run);
-    if (!run->shares) dc_gpu_free(run->gpu);
+    if (!run->shares) dc_trainer_free(run->trainer);
     dc_agent_fini(&run->agent);
     if (!run->shares) dc_pool_free(run->pool);
     free(run->config);
@@ -326,6 +328,21 @@ dc_status dc_run_read_config(const char *folder, dc_arena *arena, const dc_json 
     DC_TRY(dc_file_read(path, 1 << 20, &bytes, &n));
     dc_status status = dc_json_parse(arena, path, bytes, n, root);
     free(bytes);
+    return status;
+}
+
+dc_status dc_run_env(const char *folder, char env[DC_TEXT_MAX]) {
+    dc_arena arena;
+    const dc_json *config;
+    *env = 0;
+    dc_arena_init(&arena, 0);
+    dc_status status = dc_run_read_config(folder, &arena, &config);
+    const dc_json *name = status == DC_OK ? dc_json_get(config, "env") : NULL;
+    if (name && (name->kind != DC_JSON_STRING || name->text_length >= DC_TEXT_MAX))
+        status = dc_fail(DC_BAD_INPUT, NULL, "%s/config.json: impossible env", folder);
+    else if (name)
+        snprintf(env, DC_TEXT_MAX, "%s", name->text);
+    dc_arena_fini(&arena);
     return status;
 }
 

@@ -2,6 +2,7 @@
 // leaves nothing, streams deliver what whole reads do, reading ahead changes no number, and
 // sampling a store of several hundred megabytes keeps little of it when memory is wanted back.
 #define _DEFAULT_SOURCE // madvise
+#include "../sample/row_spec.h"
 #include "base/file.h"
 #include "base/philox.h"
 #include "data/convert.h"
@@ -176,27 +177,29 @@ static void test_ahead(void **state) {
     assert_int_equal(convert(DC_STORE_UNIT, NULL, NULL), DC_OK);
     dc_dataset data;
     assert_int_equal(dc_dataset_load(&data, store), DC_OK);
-    dc_sampler_spec spec = {.seed = 3,
+    row_spec spec = {.seed = 3,
                             .batch = 64,
-                            .segments = DC_SEG_TREE,
+                            .segments = SEG_TREE,
                             .slots = 8,
                             .propagation = true,
                             .n = 5,
                             .gamma = 0.9,
                             .goal_future = 1};
+    dc_row_table rows = row_table(&spec);
+    int end = dc_rows_find(&rows, "segment_end");
     dc_feeds feeds = {.batch = 64, .feed_count = 1};
-    feeds.feeds[0] = (dc_feed){.column = dc_dataset_column(&data, "obs"), .stream = DC_J};
+    feeds.feeds[0] = (dc_feed){.column = dc_dataset_column(&data, "obs"), .rule = end};
     dc_sampler *sampler;
     dc_ahead ahead;
-    assert_int_equal(dc_sampler_new(&sampler, &data, &spec), DC_OK);
-    assert_int_equal(dc_ahead_init(&ahead, &data, &spec), DC_OK);
+    assert_int_equal(dc_sampler_new(&sampler, &data, &rows), DC_OK);
+    assert_int_equal(dc_ahead_init(&ahead, &data, &rows), DC_OK);
     assert_non_null(ahead.scout);
     int64_t next[64];
     for (uint64_t step = 0; step < 200; step++) {
         assert_int_equal(dc_sampler_next(sampler, step), DC_OK);
-        if (step) assert_memory_equal(dc_sampler_stream(sampler, DC_J), next, sizeof next);
+        if (step) assert_memory_equal(dc_sampler_stream(sampler, end), next, sizeof next);
         assert_int_equal(dc_ahead_next(&ahead, &feeds, sampler, NULL), DC_OK);
-        memcpy(next, dc_sampler_stream(ahead.scout, DC_J), sizeof next);
+        memcpy(next, dc_sampler_stream(ahead.scout, end), sizeof next);
     }
     dc_ahead_fini(&ahead);
     dc_sampler_free(sampler);
@@ -204,7 +207,7 @@ static void test_ahead(void **state) {
     remove_store();
     // A file in memory needs no scout.
     assert_int_equal(dc_dataset_load(&data, npz), DC_OK);
-    assert_int_equal(dc_ahead_init(&ahead, &data, &spec), DC_OK);
+    assert_int_equal(dc_ahead_init(&ahead, &data, &rows), DC_OK);
     assert_null(ahead.scout);
     dc_dataset_fini(&data);
 }

@@ -1,13 +1,13 @@
-// Feeding a GPU, see gpu_feed.h. Chunk c of the feeder lies in place c mod CHUNKS of the ring. Its place
+// Feeding a GPU, see cuda_feed.h. Chunk c of the feeder lies in place c mod CHUNKS of the ring. Its place
 // is free once all steps of chunk c - CHUNKS were started, since copies wait on the device for what was
 // started, not here.
-#include "train/gpu_feed.h"
+#include "train/cuda_feed.h"
 
 #include <stdlib.h>
 
 enum { CHUNKS = 4 };
 
-struct dc_gpu_feed {
+struct dc_cuda_feed {
     dc_cuda *cuda;
     dc_agent **agents; // (count)
     int count;
@@ -16,7 +16,7 @@ struct dc_gpu_feed {
     uint64_t started; // steps before this one
 };
 
-static dc_status build(dc_gpu_feed *f, dc_agent *const *agents) {
+static dc_status build(dc_cuda_feed *f, dc_agent *const *agents) {
     dc_feeder_source *sources = calloc((size_t)f->count, sizeof *sources);
     if (!sources) return dc_fail(DC_NO_MEMORY, NULL, "no memory");
     for (int i = 0; i < f->count; i++) {
@@ -29,20 +29,20 @@ static dc_status build(dc_gpu_feed *f, dc_agent *const *agents) {
     return dc_ring_new(&f->ring, f->cuda, CHUNKS, DC_FEEDER_STEPS * dc_feeder_bytes(f->feeder));
 }
 
-dc_status dc_gpu_feed_new(dc_gpu_feed **out, dc_cuda *cuda, dc_agent *const *agents, int count) {
+dc_status dc_cuda_feed_new(dc_cuda_feed **out, dc_cuda *cuda, dc_agent *const *agents, int count) {
     *out = NULL;
-    dc_gpu_feed *f = calloc(1, sizeof *f);
+    dc_cuda_feed *f = calloc(1, sizeof *f);
     if (f) f->agents = calloc((size_t)count, sizeof *f->agents);
-    if (!f || !f->agents) return dc_gpu_feed_free(f), dc_fail(DC_NO_MEMORY, NULL, "no memory");
+    if (!f || !f->agents) return dc_cuda_feed_free(f), dc_fail(DC_NO_MEMORY, NULL, "no memory");
     f->cuda = cuda;
     f->count = count;
     dc_status status = build(f, agents);
-    if (status != DC_OK) return dc_gpu_feed_free(f), status;
+    if (status != DC_OK) return dc_cuda_feed_free(f), status;
     *out = f;
     return DC_OK;
 }
 
-void dc_gpu_feed_free(dc_gpu_feed *f) {
+void dc_cuda_feed_free(dc_cuda_feed *f) {
     if (!f) return;
     dc_ring_free(f->ring);
     dc_feeder_free(f->feeder);
@@ -50,13 +50,13 @@ void dc_gpu_feed_free(dc_gpu_feed *f) {
     free(f);
 }
 
-dc_status dc_gpu_feed_twin(dc_gpu_feed *f, int member, dc_program *program, dc_twin **twin) {
+dc_status dc_cuda_feed_sampler(dc_cuda_feed *f, int member, dc_program *program, dc_gpu_sampler **out) {
     const dc_agent *a = f->agents[member];
-    return dc_twin_fed(twin, f->cuda, program, a->sampler, &a->feeds, f->feeder, member,
+    return dc_gpu_sampler_fed(out, f->cuda, program, a->sampler, &a->feeds, f->feeder, member,
                        dc_ring_device(f->ring), CHUNKS * DC_FEEDER_STEPS);
 }
 
-dc_status dc_gpu_feed_seek(dc_gpu_feed *f, int member) {
+dc_status dc_cuda_feed_seek(dc_cuda_feed *f, int member) {
     const dc_sampler *sampler = f->agents[member]->sampler;
     f->started = dc_sampler_step(sampler);
     return dc_feeder_seek(f->feeder, member, sampler);
@@ -66,7 +66,7 @@ static int place_of(uint64_t step) {
     return (int)(step / DC_FEEDER_STEPS % CHUNKS);
 }
 
-static dc_status make_chunk(dc_gpu_feed *f) {
+static dc_status make_chunk(dc_cuda_feed *f) {
     int place = place_of(dc_feeder_step(f->feeder));
     void *host;
     DC_TRY(dc_ring_host(f->ring, place, &host));
@@ -74,11 +74,11 @@ static dc_status make_chunk(dc_gpu_feed *f) {
     return dc_ring_send(f->ring, place);
 }
 
-static bool has_room(const dc_gpu_feed *f) {
+static bool has_room(const dc_cuda_feed *f) {
     return dc_feeder_step(f->feeder) / DC_FEEDER_STEPS < f->started / DC_FEEDER_STEPS + CHUNKS;
 }
 
-dc_status dc_gpu_feed_need(dc_gpu_feed *f, uint64_t step, int count) {
+dc_status dc_cuda_feed_need(dc_cuda_feed *f, uint64_t step, int count) {
     uint64_t last = step + (uint64_t)count - 1;
     while (dc_feeder_step(f->feeder) <= last) {
         DC_CHECK(has_room(f));
@@ -88,19 +88,19 @@ dc_status dc_gpu_feed_need(dc_gpu_feed *f, uint64_t step, int count) {
     return place_of(last) == place_of(step) ? DC_OK : dc_ring_await(f->ring, place_of(last));
 }
 
-dc_status dc_gpu_feed_started(dc_gpu_feed *f, uint64_t step) {
+dc_status dc_cuda_feed_started(dc_cuda_feed *f, uint64_t step) {
     for (uint64_t c = f->started / DC_FEEDER_STEPS; c < step / DC_FEEDER_STEPS; c++)
         DC_TRY(dc_ring_release(f->ring, (int)(c % CHUNKS)));
     f->started = step;
     return DC_OK;
 }
 
-dc_status dc_gpu_feed_ahead(dc_gpu_feed *f, int chunks) {
+dc_status dc_cuda_feed_ahead(dc_cuda_feed *f, int chunks) {
     for (; chunks > 0 && has_room(f); chunks--)
         DC_TRY(make_chunk(f));
     return DC_OK;
 }
 
-dc_status dc_gpu_feed_fetch(dc_gpu_feed *f, int member, uint64_t step) {
+dc_status dc_cuda_feed_fetch(dc_cuda_feed *f, int member, uint64_t step) {
     return dc_feeder_state(f->feeder, member, step, f->agents[member]->sampler);
 }

@@ -1,11 +1,11 @@
-// Twin, see twin.h. One kernel draws the integers of a batch, one gathers the rows. Rows of a batch
-// that take the same slot pop its nodes in order, so a row counts those before it that took the same
+// Sampler on a GPU, see gpu_sampler.h. One kernel draws the integers of a batch, one gathers the rows. Rows of
+// a batch that take the same slot take its nodes in order, so a row counts those before it that took the same
 // slot; slots themselves are four words each, whatever the length of their trees.
 extern "C" {
 #include "base/pages.h"
-#include "sample/laws.h"
+#include "sample/gpu_sampler.h"
 #include "sample/noise.h"
-#include "sample/twin.h"
+#include "sample/row_draw.h"
 }
 
 #include <cuda_bf16.h>
@@ -14,8 +14,6 @@ extern "C" {
 
 enum {
     BATCH_MAX = 8192,
-    HEADER_WORDS = 9,
-    SLOT_WORDS = 4,
     ROWS = 64,
     TEAM = 8
 }; // TEAM threads count for a row
@@ -25,23 +23,23 @@ typedef struct slot_words {
 } slot_words;
 
 typedef struct draw_job {
-    dc_laws laws;
-    int batch, slots;
-    bool tree, pairs, propagation, actor, grounding;
+    dc_row_laws laws; // laws.tree < 0: no trees
+    int batch;
     const dc_cuda_state *state;
     slot_words *slot;    // (slots)
     slot_words *renewed; // (batch) what the slot becomes after this batch, at its last row
     int32_t *last;       // (batch) slot whose last row this is, else -1
-    int64_t *stream[DC_STREAMS];
+    int64_t *stream[DC_RULES_MAX]; // (batch) each: what is drawn
     int ring_steps; // fed: steps that lie in the ring; 0: rows are drawn here
     int64_t step_bytes;
 } draw_job;
+static_assert(sizeof(draw_job) + 64 <= 4096, "parameters of a kernel");
 
 typedef struct feed_job {
     void *out;
     int ld;
     bool half;
-    const float *column; // NULL: the stream's integer itself
+    const float *column; // NULL: the rule's integer itself
     int width, skip, take, one_hot, repeat;
     dc_draw draw;
     const int64_t *rows; // NULL: in order, as a feeder leaves them
@@ -57,12 +55,12 @@ typedef struct pack_job {
     int next;  // pack of the same input, -1: the last one
 } pack_job;
 
-struct dc_twin_data {
+struct dc_gpu_columns {
     dc_cuda *cuda;
     std::vector<const void *> seen, sent; // arrays of the host, and their copies
 };
 
-struct dc_twin {
+struct dc_gpu_sampler {
     dc_cuda *cuda;
     draw_job job;
     feed_job *feeds; // device
@@ -73,14 +71,6 @@ struct dc_twin {
 };
 
 // ---- kernels ----
-
-__device__ static void put_segment(const draw_job &j, int row, dc_segment s) {
-    j.stream[DC_I][row] = s.i;
-    j.stream[DC_K][row] = s.k;
-    j.stream[DC_J][row] = s.j;
-    j.stream[DC_LEFT][row] = s.k - s.i;
-    j.stream[DC_RIGHT][row] = s.j - s.k;
-}
 
 // Node number `rank` from where the slot stands; leaves it one further in *slot.
 __device__ static dc_segment pop(const draw_job &j, uint32_t number, slot_words *slot,
@@ -103,7 +93,7 @@ __device__ static dc_segment pop(const draw_job &j, uint32_t number, slot_words 
 __device__ static void draw_trees(const draw_job &j, uint64_t step) {
     extern __shared__ uint32_t pick[];
     for (int row = threadIdx.x; row < j.batch; row += blockDim.x)
-        pick[row] = dc_row_slot(&j.laws, step, (uint32_t)row, (uint32_t)j.slots);
+        pick[row] = dc_draw_slot(&j.laws, step, (uint32_t)row);
     __syncthreads();
     int row = blockIdx.x * ROWS + threadIdx.x / TEAM, part = threadIdx.x % TEAM;
     int before = 0, after = 0;
@@ -119,41 +109,25 @@ __device__ static void draw_trees(const draw_job &j, uint64_t step) {
     }
     if (part || row >= j.batch) return;
     slot_words slot = j.slot[mine];
-    put_segment(j, row, pop(j, mine, &slot, before));
+    dc_segment node = pop(j, mine, &slot, before);
+    dc_draw_rows(&j.laws, DC_ROWS_ON_TREE, step, (uint32_t)row, node, j.stream);
     j.last[row] = after ? -1 : (int32_t)mine;
     if (!after) j.renewed[row] = slot;
 }
 
-__device__ static void draw_rest(const draw_job &j, uint64_t step, uint32_t row) {
-    if (j.pairs) put_segment(j, (int)row, dc_row_pair(&j.laws, step, row));
-    if (j.propagation) {
-        int64_t goal;
-        dc_place place = dc_row_propagation(&j.laws, step, row, &goal);
-        int64_t steps = dc_steps_ahead(place, j.laws.n);
-        j.stream[DC_P][row] = place.row;
-        j.stream[DC_N][row] = place.row + steps;
-        j.stream[DC_G][row] = goal;
-        j.stream[DC_NSTEPS][row] = steps;
-        j.stream[DC_OFF][row] = dc_goal_offset(place, goal);
-    }
-    if (j.actor) j.stream[DC_S][row] = dc_row_actor(&j.laws, step, row, &j.stream[DC_AG][row]).row;
-    if (j.grounding) {
-        int64_t at = dc_row_ground(&j.laws, step, row);
-        j.stream[DC_A][row] = at;
-        j.stream[DC_A1][row] = at + 1;
-    }
-}
-
-// The first blocks draw trees, the others the rest, each for their own rows.
-__global__ static void __launch_bounds__(ROWS *TEAM) draw(draw_job j, int ahead) {
+// The first blocks draw the rules on the tree, the others the rest, each for their own rows.
+__global__ static void __launch_bounds__(ROWS *TEAM) draw(const __grid_constant__ draw_job j,
+                                                          int ahead) {
     uint64_t step = j.state->step + (uint64_t)ahead;
-    int trees = j.tree ? (j.batch + ROWS - 1) / ROWS : 0;
+    int trees = j.laws.tree >= 0 ? (j.batch + ROWS - 1) / ROWS : 0;
     if ((int)blockIdx.x < trees) {
         draw_trees(j, step);
         return;
     }
     int row = ((int)blockIdx.x - trees) * blockDim.x + threadIdx.x;
-    if (row < j.batch) draw_rest(j, step, (uint32_t)row);
+    dc_segment none = {0, 0, 0};
+    if (row < j.batch)
+        dc_draw_rows(&j.laws, DC_ROWS_OFF_TREE, step, (uint32_t)row, none, j.stream);
 }
 
 // Column c of a row of a feed; `copy` numbers its repetitions.
@@ -194,11 +168,11 @@ __global__ static void pack_rows(const pack_job *packs, const int *firsts, int b
 }
 
 // A warp copies a row of a feed. Slots move on here, when no row reads them any more.
-__global__ static void gather(draw_job j, const feed_job *feeds, int feed_count, int ahead) {
+__global__ static void gather(const __grid_constant__ draw_job j, const feed_job *feeds, int feed_count, int ahead) {
     int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x & 31;
     int f = warp / j.batch, row = warp % j.batch;
     if (f >= feed_count) return;
-    if (f == 0 && j.tree && lane == 0 && j.last[row] >= 0) j.slot[j.last[row]] = j.renewed[row];
+    if (f == 0 && j.laws.tree >= 0 && lane == 0 && j.last[row] >= 0) j.slot[j.last[row]] = j.renewed[row];
     feed_job feed = feeds[f];
     uint64_t step = j.state->step + (uint64_t)ahead;
     if (j.ring_steps && feed.column)
@@ -235,8 +209,8 @@ static dc_status send(dc_cuda *cuda, const void *host, size_t bytes, const char 
     return DC_OK;
 }
 
-// The copy of an array that twins share.
-static dc_status send_once(dc_twin_data *shared, const void *host, size_t bytes, const char *what,
+// The copy of an array that samplers share.
+static dc_status send_once(dc_gpu_columns *shared, const void *host, size_t bytes, const char *what,
                            const void **device) {
     for (size_t i = 0; i < shared->seen.size(); i++)
         if (shared->seen[i] == host) {
@@ -261,7 +235,7 @@ static int pack_row(const dc_feeds *feeds, const dc_pack *pack) {
 
 // Where the rows of feeds come from: columns on the device, or what a feeder leaves there.
 typedef struct origin {
-    dc_twin_data *shared;
+    dc_gpu_columns *shared;
     const dc_dataset *data;
     const dc_feeder *feeder; // NULL: columns
     int member;
@@ -284,7 +258,7 @@ static void take_block(const origin *o, int feed, feed_job *job) {
 }
 
 // Rows that a feeder sent are not packed: every one has its place.
-static dc_status place_packs(dc_twin *t, dc_program *program, const dc_feeds *feeds) {
+static dc_status place_packs(dc_gpu_sampler *t, dc_program *program, const dc_feeds *feeds) {
     for (int p = 0; p < feeds->pack_count; p++) {
         std::vector<float> index((size_t)feeds->batch);
         for (int r = 0; r < feeds->batch; r++)
@@ -295,7 +269,7 @@ static dc_status place_packs(dc_twin *t, dc_program *program, const dc_feeds *fe
     return DC_OK;
 }
 
-static dc_status send_packs(dc_twin *t, dc_program *program, const dc_feeds *feeds) {
+static dc_status send_packs(dc_gpu_sampler *t, dc_program *program, const dc_feeds *feeds) {
     std::vector<pack_job> list;
     std::vector<int> firsts;
     for (int p = 0; p < feeds->pack_count; p++) {
@@ -321,7 +295,7 @@ static dc_status send_packs(dc_twin *t, dc_program *program, const dc_feeds *fee
     return send(t->cuda, firsts.data(), firsts.size() * sizeof(int), "feeds", (void **)&t->firsts);
 }
 
-static dc_status send_feeds(dc_twin *t, const origin *o, dc_program *program,
+static dc_status send_feeds(dc_gpu_sampler *t, const origin *o, dc_program *program,
                             const dc_feeds *feeds) {
     std::vector<feed_job> list;
     for (int f = 0; f < feeds->feed_count; f++) {
@@ -334,7 +308,7 @@ static dc_status send_feeds(dc_twin *t, const origin *o, dc_program *program,
         job.out = (char *)in.p + ((int64_t)row0 * in.ld + feed->col0) * (in.half ? 2 : 4);
         job.ld = in.ld;
         job.half = in.half;
-        job.rows = t->job.stream[feed->stream];
+        job.rows = t->job.stream[feed->rule];
         job.take = feed->draw != DC_DRAW_NONE ? feed->take : feed->one_hot ? feed->one_hot : 1;
         job.draw = feed->draw;
         job.one_hot = feed->one_hot;
@@ -352,82 +326,77 @@ static dc_status send_feeds(dc_twin *t, const origin *o, dc_program *program,
     return o->feeder ? place_packs(t, program, feeds) : send_packs(t, program, feeds);
 }
 
-extern "C" bool dc_twin_draws(const dc_sampler_spec *spec) {
-    bool tree = spec->segments == DC_SEG_TREE;
-    return !(tree && spec->split != DC_SPLIT_MIDPOINT) && spec->batch <= BATCH_MAX;
+extern "C" bool dc_gpu_sampler_draws(const dc_row_table *rows) {
+    const dc_row_rule *tree = dc_rows_tree(rows);
+    return !(tree && tree->split != DC_SPLIT_MIDPOINT) && rows->batch <= BATCH_MAX;
 }
 
-static dc_status check(const dc_sampler_spec *spec) {
-    if (dc_twin_draws(spec)) return DC_OK;
-    if (spec->batch <= BATCH_MAX)
+static dc_status check(const dc_row_table *rows) {
+    if (dc_gpu_sampler_draws(rows)) return DC_OK;
+    if (rows->batch <= BATCH_MAX)
         return dc_fail(DC_UNSUPPORTED, "use split=midpoint, feed=host, or --device cpu",
                        "the GPU cannot draw trees with chosen splits");
     return dc_fail(DC_UNSUPPORTED, "lower batch, or use feed=host",
-                   "the GPU draws batches of at most %d rows (%d)", (int)BATCH_MAX, spec->batch);
+                   "the GPU draws batches of at most %d rows (%d)", (int)BATCH_MAX, rows->batch);
 }
 
-static dc_status build(dc_twin *t, dc_twin_data *shared, dc_program *program,
+static dc_status build(dc_gpu_sampler *t, dc_gpu_columns *shared, dc_program *program,
                        const dc_sampler *sampler, const dc_feeds *feeds, const dc_dataset *data) {
-    const dc_sampler_spec *spec = dc_sampler_spec_of(sampler);
-    DC_TRY(check(spec));
+    const dc_row_table *rows = dc_sampler_rows(sampler);
+    DC_TRY(check(rows));
     draw_job *j = &t->job;
     j->laws = *dc_sampler_laws(sampler);
-    j->batch = spec->batch;
-    j->slots = spec->slots;
-    j->tree = spec->segments == DC_SEG_TREE;
-    j->pairs = spec->segments == DC_SEG_PAIRS;
-    j->propagation = spec->propagation;
-    j->actor = spec->actor;
-    j->grounding = spec->grounding;
+    j->batch = rows->batch;
     j->state = dc_program_state(program);
-    size_t batch = (size_t)spec->batch;
+    size_t batch = (size_t)rows->batch, slots = j->laws.tree >= 0 ? (size_t)j->laws.slots : 1;
     DC_TRY(send_once(shared, j->laws.set.start, ((size_t)j->laws.set.count + 1) * sizeof(int64_t),
                      "trajectories", (const void **)&j->laws.set.start));
-    DC_TRY(dc_cuda_take(t->cuda, (size_t)(j->tree ? j->slots : 1) * sizeof(slot_words), "slots",
-                        "lower slots", (void **)&j->slot));
+    DC_TRY(dc_cuda_take(t->cuda, slots * sizeof(slot_words), "slots", "lower slots",
+                        (void **)&j->slot));
     DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(slot_words), "slots", NULL, (void **)&j->renewed));
     DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(int32_t), "slots", NULL, (void **)&j->last));
-    for (int s = 0; s < DC_STREAMS; s++)
+    for (int s = 0; s < rows->count; s++)
         DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(int64_t), "a batch", "lower batch",
                             (void **)&j->stream[s]));
     origin o = {};
     o.shared = shared;
     o.data = data;
     DC_TRY(send_feeds(t, &o, program, feeds));
-    return dc_twin_put(t, sampler);
+    return dc_gpu_sampler_put(t, sampler);
 }
 
-extern "C" dc_status dc_twin_data_new(dc_twin_data **out, dc_cuda *cuda) {
-    *out = new dc_twin_data();
+extern "C" dc_status dc_gpu_columns_new(dc_gpu_columns **out, dc_cuda *cuda) {
+    *out = new dc_gpu_columns();
     (*out)->cuda = cuda;
     return DC_OK;
 }
 
-extern "C" void dc_twin_data_free(dc_twin_data *shared) {
+extern "C" void dc_gpu_columns_free(dc_gpu_columns *shared) {
     delete shared;
 }
 
-extern "C" dc_status dc_twin_new(dc_twin **out, dc_twin_data *shared, dc_program *program,
+extern "C" dc_status dc_gpu_sampler_new(dc_gpu_sampler **out, dc_gpu_columns *shared, dc_program *program,
                                  const dc_sampler *sampler, const dc_feeds *feeds,
                                  const dc_dataset *data) {
     *out = NULL;
-    dc_twin *t = new dc_twin();
+    dc_gpu_sampler *t = new dc_gpu_sampler();
     t->cuda = shared->cuda;
     dc_status status = build(t, shared, program, sampler, feeds, data);
     if (status != DC_OK)
-        dc_twin_free(t);
+        dc_gpu_sampler_free(t);
     else
         *out = t;
     return status;
 }
 
-extern "C" dc_status dc_twin_fed(dc_twin **out, dc_cuda *cuda, dc_program *program,
+extern "C" dc_status dc_gpu_sampler_fed(dc_gpu_sampler **out, dc_cuda *cuda, dc_program *program,
                                  const dc_sampler *sampler, const dc_feeds *feeds,
                                  const dc_feeder *feeder, int member, const void *ring, int steps) {
     *out = NULL;
-    dc_twin *t = new dc_twin();
+    dc_gpu_sampler *t = new dc_gpu_sampler();
     t->cuda = cuda;
-    t->job.laws = *dc_sampler_laws(sampler); // for the seed
+    t->job.laws.seed = dc_sampler_laws(sampler)->seed; // of noise
+    t->job.laws.tree = -1;
     t->job.batch = feeds->batch;
     t->job.state = dc_program_state(program);
     t->job.ring_steps = steps;
@@ -438,29 +407,30 @@ extern "C" dc_status dc_twin_fed(dc_twin **out, dc_cuda *cuda, dc_program *progr
     o.ring = (const char *)ring;
     dc_status status = send_feeds(t, &o, program, feeds);
     if (status != DC_OK)
-        dc_twin_free(t);
+        dc_gpu_sampler_free(t);
     else
         *out = t;
     return status;
 }
 
-extern "C" void dc_twin_free(dc_twin *t) {
+extern "C" void dc_gpu_sampler_free(dc_gpu_sampler *t) {
     delete t;
 }
 
-extern "C" dc_status dc_twin_draw(dc_twin *t, int ahead) {
+extern "C" dc_status dc_gpu_sampler_draw(dc_gpu_sampler *t, int ahead) {
     const draw_job *j = &t->job;
-    int threads = ROWS * TEAM, trees = j->tree ? (j->batch + ROWS - 1) / ROWS : 0;
-    bool rest = j->pairs || j->propagation || j->actor || j->grounding;
+    bool drawn = !j->ring_steps, tree = drawn && j->laws.tree >= 0, rest = false;
+    for (int r = 0; drawn && r < j->laws.count; r++)
+        rest = rest || !j->laws.rule[r].on_tree;
+    int threads = ROWS * TEAM, trees = tree ? (j->batch + ROWS - 1) / ROWS : 0;
     int blocks = trees + (rest ? (j->batch + threads - 1) / threads : 0);
     cudaStream_t stream = dc_cuda_stream(t->cuda);
     DC_TRY(dc_cuda_want_shared(t->cuda, (const void *)draw));
-    if (blocks) // of a fed twin there are none
-        draw<<<blocks, threads, j->tree ? (size_t)j->batch * 4 : 0, stream>>>(*j, ahead);
+    if (blocks) draw<<<blocks, threads, tree ? (size_t)j->batch * 4 : 0, stream>>>(*j, ahead);
     return dc_cuda_started("sampling");
 }
 
-extern "C" dc_status dc_twin_pack(dc_twin *t) {
+extern "C" dc_status dc_gpu_sampler_pack(dc_gpu_sampler *t) {
     if (!t->packs) return DC_OK;
     DC_TRY(dc_cuda_want_shared(t->cuda, (const void *)pack_rows));
     pack_rows<<<t->pack_inputs, 1024, 0, dc_cuda_stream(t->cuda)>>>(t->packs, t->firsts,
@@ -468,7 +438,7 @@ extern "C" dc_status dc_twin_pack(dc_twin *t) {
     return dc_cuda_started("sampling");
 }
 
-extern "C" dc_status dc_twin_gather(dc_twin *t, int ahead) {
+extern "C" dc_status dc_gpu_sampler_gather(dc_gpu_sampler *t, int ahead) {
     int warps = t->feed_count * t->job.batch;
     DC_TRY(dc_cuda_want_shared(t->cuda, (const void *)gather));
     gather<<<(warps + 7) / 8, 256, 0, dc_cuda_stream(t->cuda)>>>(t->job, t->feeds, t->feed_count,
@@ -478,28 +448,24 @@ extern "C" dc_status dc_twin_gather(dc_twin *t, int ahead) {
 
 // ---- state ----
 
-extern "C" dc_status dc_twin_put(dc_twin *t, const dc_sampler *sampler) {
-    if (!t->job.tree) return DC_OK;
-    int64_t *words;
-    size_t count;
-    DC_TRY(dc_sampler_save(sampler, &words, &count));
-    DC_CHECK(count == HEADER_WORDS + (size_t)t->job.slots * SLOT_WORDS);
-    dc_status status = dc_cuda_put(t->cuda, t->job.slot, words + HEADER_WORDS,
-                                   (size_t)t->job.slots * sizeof(slot_words));
-    free(words);
-    return status;
+static size_t slot_bytes(const dc_gpu_sampler *t) {
+    static_assert(sizeof(slot_words) == DC_SLOT_WORDS * sizeof(int64_t), "words of a slot");
+    return (size_t)t->job.laws.slots * sizeof(slot_words);
 }
 
-extern "C" dc_status dc_twin_get(dc_twin *t, dc_sampler *sampler, uint64_t step) {
-    int64_t *words;
-    size_t count;
-    DC_TRY(dc_sampler_save(sampler, &words, &count));
-    words[HEADER_WORDS - 1] = (int64_t)step;
-    dc_status status = DC_OK;
-    if (t->job.tree)
-        status = dc_cuda_get(t->cuda, words + HEADER_WORDS, t->job.slot,
-                             (size_t)t->job.slots * sizeof(slot_words));
-    if (status == DC_OK) status = dc_sampler_load(sampler, words, count);
-    free(words);
-    return status;
+extern "C" dc_status dc_gpu_sampler_put(dc_gpu_sampler *t, const dc_sampler *sampler) {
+    if (t->job.laws.tree < 0) return DC_OK;
+    std::vector<int64_t> words(slot_bytes(t) / sizeof(int64_t));
+    dc_sampler_get_slots(sampler, words.data());
+    return dc_cuda_put(t->cuda, t->job.slot, words.data(), slot_bytes(t));
+}
+
+extern "C" dc_status dc_gpu_sampler_get(dc_gpu_sampler *t, dc_sampler *sampler, uint64_t step) {
+    if (t->job.laws.tree < 0) {
+        dc_sampler_skip(sampler, step);
+        return DC_OK;
+    }
+    std::vector<int64_t> words(slot_bytes(t) / sizeof(int64_t));
+    DC_TRY(dc_cuda_get(t->cuda, words.data(), t->job.slot, slot_bytes(t)));
+    return dc_sampler_set_slots(sampler, words.data(), step);
 }
