@@ -178,13 +178,13 @@ static void test_ahead(void **state) {
     dc_dataset data;
     assert_int_equal(dc_dataset_load(&data, store), DC_OK);
     row_spec spec = {.seed = 3,
-                            .batch = 64,
-                            .segments = SEG_TREE,
-                            .slots = 8,
-                            .propagation = true,
-                            .n = 5,
-                            .gamma = 0.9,
-                            .goal_future = 1};
+                     .batch = 64,
+                     .segments = SEG_TREE,
+                     .slots = 8,
+                     .propagation = true,
+                     .n = 5,
+                     .gamma = 0.9,
+                     .goal_future = 1};
     dc_row_table rows = row_table(&spec);
     int end = dc_rows_find(&rows, "segment_end");
     dc_feeds feeds = {.batch = 64, .feed_count = 1};

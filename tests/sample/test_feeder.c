@@ -48,19 +48,19 @@ static int tear_down(void **state) {
 
 static row_spec spec_of(row_segments segments, dc_split split, uint64_t seed) {
     return (row_spec){.seed = seed,
-                             .batch = BATCH,
-                             .segments = segments,
-                             .split = split,
-                             .slots = 6,
-                             .gamma = 0.9,
-                             .propagation = true,
-                             .n = 4,
-                             .goal_current = 0.2,
-                             .goal_future = 0.5,
-                             .goal_random = 0.3,
-                             .actor = true,
-                             .actor_random = 0.5,
-                             .grounding = true};
+                      .batch = BATCH,
+                      .segments = segments,
+                      .split = split,
+                      .slots = 6,
+                      .gamma = 0.9,
+                      .propagation = true,
+                      .n = 4,
+                      .goal_current = 0.2,
+                      .goal_future = 0.5,
+                      .goal_random = 0.3,
+                      .actor = true,
+                      .actor_random = 0.5,
+                      .grounding = true};
 }
 
 // One feed of every kind, and two that take the same rows.
@@ -173,9 +173,8 @@ static void expect_same_state(const dc_sampler *a, const dc_sampler *b) {
 static const struct {
     row_segments segments;
     dc_split split;
-} laws[] = {{SEG_TREE, DC_SPLIT_MIDPOINT},
-            {SEG_TREE, DC_SPLIT_RANDOM},
-            {SEG_PAIRS, DC_SPLIT_MIDPOINT}};
+} laws[] = {
+    {SEG_TREE, DC_SPLIT_MIDPOINT}, {SEG_TREE, DC_SPLIT_RANDOM}, {SEG_PAIRS, DC_SPLIT_MIDPOINT}};
 
 static void test_rows(void **state) {
     (void)state;

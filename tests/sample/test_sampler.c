@@ -5,15 +5,7 @@
 #include "sets.h"
 
 #include <malloc.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static dc_sampler *make(const dc_dataset *data, row_spec spec) {
     dc_sampler *sampler;
@@ -502,8 +494,9 @@ static void geometric_is_exact(void **state) {
 // ---- state ----
 
 static const char *const all_streams[] = {
-    "segment_start", "segment_split", "segment_end", "first_steps", "second_steps", "state",
-    "later",         "goal",          "later_steps", "goal_steps",  "step_start",   "step_end"};
+    "segment_start", "segment_split", "segment_end", "first_steps", "second_steps",
+    "state",         "later",         "goal",        "later_steps", "goal_steps",
+    "step_start",    "step_end",      "actor_state", "actor_goal"};
 
 static void check_same(const dc_sampler *a, const dc_sampler *b, int batch) {
     for (size_t s = 0; s < sizeof all_streams / sizeof *all_streams; s++) {
@@ -597,6 +590,24 @@ static void numbers_stay(void **state) {
     assert_int_equal(hash_of(&data, rows), 0x4f50e46d9bb2bc9cu);
     rows.pair_law = rows.goal_law = DC_LAW_UNIFORM;
     assert_int_equal(hash_of(&data, rows), 0xc3c494bf34e96a56u);
+    row_spec actor = {.seed = 5,
+                      .batch = 300,
+                      .gamma = 0.95,
+                      .actor = true,
+                      .actor_random = 0.5,
+                      .actor_law = DC_LAW_GEOMETRIC};
+    assert_int_equal(hash_of(&data, actor), 0xa69a7f4d851ea755u);
+    actor.actor_law = DC_LAW_UNIFORM;
+    assert_int_equal(hash_of(&data, actor), 0x7309cead4a9c8401u);
+    row_spec staged = {.seed = 5,
+                       .batch = 300,
+                       .segments = SEG_PAIRS,
+                       .stage_length = 7,
+                       .stage_total = 12,
+                       .propagation = true,
+                       .goal_pairs = true,
+                       .n = 3};
+    assert_int_equal(hash_of(&data, staged), 0x702ca3fc01aab161u);
     drop(&data);
 }
 

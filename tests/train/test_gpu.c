@@ -421,7 +421,7 @@ static void test_answers(void **state) {
     start(&run, &cases[3], "fp32", "", NULL);
     warm(&run, 40);
     assert_int_equal(dc_agent_distances(&run.agent, COUNT, s, g, cpu), DC_OK);
-    assert_int_equal(dc_gpu_answer(run.gpu, 0), DC_OK);
+    assert_int_equal(dc_agent_ask_gpu(&run.agent), DC_OK);
     assert_int_equal(dc_agent_distances(&run.agent, COUNT, s, g, gpu), DC_OK);
     double size, far = distance(gpu, cpu, COUNT, &size) / size;
     printf("answers within %.1e\n", far);
