@@ -17,13 +17,12 @@ typedef struct flags {
 } flags;
 
 static const dc_option flag_table[] = {
-    {"batch", DC_INT, offsetof(flags, batch), "1024", 1, 1 << 24, NULL, "rows of a step"},
-    {"slots", DC_INT, offsetof(flags, slots), "128", 1, 1 << 20, NULL, "trees in flight"},
-    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "seed of all draws"},
-    {"split", DC_CHOICE, offsetof(flags, split), "midpoint", 0, 0, "midpoint|random",
-     "where a segment is divided; random trees lie in memory"},
-    {"seconds", DC_REAL, offsetof(flags, seconds), "1", 0.01, 3600, NULL,
-     "time to measure each horizon for"},
+    DC_OPTION_INT(flags, batch, "1024", 1, 1 << 24, "rows of a step"),
+    DC_OPTION_INT(flags, slots, "128", 1, 1 << 20, "trees in flight"),
+    DC_OPTION_INT(flags, seed, "0", 0, 9e15, "seed of all draws"),
+    DC_OPTION_CHOICE(flags, split, "midpoint", "midpoint|random",
+                     "where a segment is divided; random trees lie in memory"),
+    DC_OPTION_REAL(flags, seconds, "1", 0.01, 3600, "time to measure each horizon for"),
     {0},
 };
 

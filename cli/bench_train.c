@@ -57,15 +57,16 @@ typedef struct flags {
 } flags;
 
 static const dc_option table[] = {
-    {"work", DC_CHOICE, offsetof(flags, work), "lock", 0, 0, WORKS, "what to train"},
-    {"device", DC_CHOICE, offsetof(flags, device), "cpu", 0, 0, "cpu|cuda", "where"},
-    {"precision", DC_CHOICE, offsetof(flags, precision), "auto", 0, 0, "auto|fp32|tf32|bf16",
-     "of matrix products; auto: fp32 on the CPU, tf32 on a GPU"},
-    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
-    {"seeds", DC_INT, offsetof(flags, seeds), "1", 1, DC_RUNS_MAX, NULL, "seeds to train together"},
-    {"seconds", DC_REAL, offsetof(flags, seconds), "5", 0.1, 600, NULL, "how long to measure"},
-    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL,
-     "folder of a run to write, with logs and a checkpoint; empty: nothing is written"},
+    DC_OPTION_CHOICE(flags, work, "lock", WORKS, "what to train"),
+    DC_OPTION_CHOICE(flags, device, "cpu", "cpu|cuda", "where"),
+    DC_OPTION_CHOICE(flags, precision, "auto", "auto|fp32|tf32|bf16",
+                     "of matrix products; auto: fp32 on the CPU, tf32 on a GPU"),
+    DC_OPTION_INT(flags, threads, "0", 0, 1024, "threads; 0: all cores"),
+    DC_OPTION_INT(flags, seeds, "1", 1, DC_RUNS_MAX, "seeds to train together"),
+    DC_OPTION_REAL(flags, seconds, "5", 0.1, 600, "how long to measure"),
+    DC_OPTION_TEXT(
+        flags, out, "",
+        "folder of a run to write, with logs and a checkpoint; empty: nothing is written"),
     {0},
 };
 

@@ -31,19 +31,16 @@ typedef struct flags {
 } flags;
 
 static const dc_option table[] = {
-    {"step", DC_INT, offsetof(flags, step), "-1", -1, 1e12, NULL,
-     "checkpoint to take; -1: the newest"},
-    {"episodes", DC_INT, offsetof(flags, episodes), "15", 1, 10000, NULL, "episodes of each task"},
-    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "of starts, goals and noise"},
-    {"samples", DC_INT, offsetof(flags, samples), "0", 0, 4096, NULL,
-     "policy=rejection: candidates; 0: as the run was configured"},
-    {"flow_steps", DC_INT, offsetof(flags, flow_steps), "0", 0, 1000, NULL,
-     "policy=rejection: Euler steps; 0: as the run was configured"},
-    {"device", DC_CHOICE, offsetof(flags, device), "cpu", 0, 0, "cpu|cuda",
-     "where the policy runs"},
-    {"precision", DC_CHOICE, offsetof(flags, precision), "fp32", 0, 0, "fp32|tf32",
-     "of a GPU's matrix products"},
-    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
+    DC_OPTION_INT(flags, step, "-1", -1, 1e12, "checkpoint to take; -1: the newest"),
+    DC_OPTION_INT(flags, episodes, "15", 1, 10000, "episodes of each task"),
+    DC_OPTION_INT(flags, seed, "0", 0, 9e15, "of starts, goals and noise"),
+    DC_OPTION_INT(flags, samples, "0", 0, 4096,
+                  "policy=rejection: candidates; 0: as the run was configured"),
+    DC_OPTION_INT(flags, flow_steps, "0", 0, 1000,
+                  "policy=rejection: Euler steps; 0: as the run was configured"),
+    DC_OPTION_CHOICE(flags, device, "cpu", "cpu|cuda", "where the policy runs"),
+    DC_OPTION_CHOICE(flags, precision, "fp32", "fp32|tf32", "of a GPU's matrix products"),
+    DC_OPTION_INT(flags, threads, "0", 0, 1024, "threads; 0: all cores"),
     {0},
 };
 

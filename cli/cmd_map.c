@@ -33,15 +33,13 @@ typedef struct flags {
 } flags;
 
 static const dc_option table[] = {
-    {"task", DC_LIST, offsetof(flags, task), "1,2,3,4,5", 1, DC_TASKS, NULL, "tasks to draw"},
-    {"step", DC_INT, offsetof(flags, step), "-1", -1, 1e12, NULL,
-     "checkpoint to take; -1: the newest"},
-    {"episodes", DC_INT, offsetof(flags, episodes), "5", 1, EPISODES_MAX, NULL,
-     "episodes of each task"},
-    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "of starts, goals and noise"},
-    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
-    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL,
-     "one file with all tasks; empty: a file a task, in the run folder"},
+    DC_OPTION_LIST(flags, task, "1,2,3,4,5", 1, DC_TASKS, "tasks to draw"),
+    DC_OPTION_INT(flags, step, "-1", -1, 1e12, "checkpoint to take; -1: the newest"),
+    DC_OPTION_INT(flags, episodes, "5", 1, EPISODES_MAX, "episodes of each task"),
+    DC_OPTION_INT(flags, seed, "0", 0, 9e15, "of starts, goals and noise"),
+    DC_OPTION_INT(flags, threads, "0", 0, 1024, "threads; 0: all cores"),
+    DC_OPTION_TEXT(flags, out, "",
+                   "one file with all tasks; empty: a file a task, in the run folder"),
     {0},
 };
 

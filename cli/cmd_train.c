@@ -46,20 +46,13 @@ typedef struct flags {
 } flags;
 
 // In place of the row of one seed.
-static const dc_option seed_row = {"seed",
-                                   DC_TEXT,
-                                   offsetof(flags, seeds),
-                                   "0",
-                                   0,
-                                   0,
-                                   NULL,
-                                   "the same seed gives the same bytes; a list 0,3,5 or a range "
-                                   "0-7 trains several runs together"};
+static const dc_option seed_row = DC_OPTION_TEXT_AS(
+    "seed", flags, seeds, "0",
+    "the same seed gives the same bytes; a list 0,3,5 or a range 0-7 trains several runs together");
 static const dc_option more[] = {
-    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL, "folder of the run, made if missing"},
-    {"resume", DC_TEXT, offsetof(flags, resume), "", 0, 0, NULL, "folder of a run to go on with"},
-    {"config", DC_TEXT, offsetof(flags, config), "", 0, 0, NULL,
-     "JSON file with options, such as another run's config.json"},
+    DC_OPTION_TEXT(flags, out, "", "folder of the run, made if missing"),
+    DC_OPTION_TEXT(flags, resume, "", "folder of a run to go on with"),
+    DC_OPTION_TEXT(flags, config, "", "JSON file with options, such as another run's config.json"),
     {0},
 };
 
