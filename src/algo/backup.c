@@ -50,34 +50,28 @@ static void segment_rows(dc_row_table *r, const dc_method *m, const dc_backup *b
         start.stage_total = (uint64_t)m->steps;
     }
     dc_rows_add(r, start);
-    dc_rows_add(r, (dc_row_rule){"segment_split", DC_ROW_SPLIT, .of = "segment_start",
-                                 .about = "where it is split", .split = b->split,
-                                 .draws = DC_STREAM_SUBGOAL});
-    dc_rows_add(
-        r, (dc_row_rule){"segment_end", DC_ROW_END, .of = "segment_start", .about = "its end"});
-    dc_rows_add(r,
-                (dc_row_rule){"first_steps", DC_ROW_STEPS, .of = "segment_start",
-                              .to = "segment_split", .about = "steps from its start to its split"});
-    dc_rows_add(r, (dc_row_rule){"second_steps", DC_ROW_STEPS, .of = "segment_split",
-                                 .to = "segment_end", .about = "steps from its split to its end"});
+    dc_rows_add(r, DC_SPLIT("segment_split", "segment_start", b->split, "where it is split"));
+    dc_rows_add(r, DC_END("segment_end", "segment_start", "its end"));
+    dc_rows_add(r, DC_STEPS("first_steps", "segment_start", "segment_split",
+                            "steps from its start to its split"));
+    dc_rows_add(r, DC_STEPS("second_steps", "segment_split", "segment_end",
+                            "steps from its split to its end"));
 }
 
 static void propagation_rows(dc_row_table *r, const dc_method *m, const dc_backup *b) {
     bool pairs = m->form->goal_pairs;
-    dc_rows_add(r, (dc_row_rule){"state", pairs ? DC_ROW_PAIR : DC_ROW_START,
-                                 .about = "start of a propagation row", .draws = DC_STREAM_PROP});
-    dc_rows_add(r, (dc_row_rule){"later", DC_ROW_AFTER, .of = "state", .steps = b->n,
-                                 .about = "the state n' steps later"});
+    dc_row_rule state = DC_START("state", DC_STREAM_PROP, "start of a propagation row");
+    if (pairs) state.kind = DC_ROW_PAIR;
+    dc_rows_add(r, state);
+    dc_rows_add(r, DC_AFTER("later", "state", b->n, "the state n' steps later"));
     if (pairs)
-        dc_rows_add(r, (dc_row_rule){"goal", DC_ROW_END, .of = "state", .about = "its goal"});
+        dc_rows_add(r, DC_END("goal", "state", "its goal"));
     else
-        dc_rows_add(r, (dc_row_rule){"goal", DC_ROW_GOAL, .of = "state", .about = "its goal",
-                                     .draws = DC_STREAM_GOAL, .mix = b->goals, .gamma = m->gamma});
-    dc_rows_add(r, (dc_row_rule){"later_steps", DC_ROW_STEPS, .of = "state", .to = "later",
-                                 .about = "n', steps from the state to the later one"});
+        dc_rows_add(r, DC_GOAL("goal", "state", DC_STREAM_GOAL, b->goals, m->gamma, "its goal"));
     dc_rows_add(
-        r, (dc_row_rule){"goal_steps", DC_ROW_STEPS, .of = "state", .to = "goal",
-                         .about = "steps to the goal if it lies ahead in the trajectory, else -1"});
+        r, DC_STEPS("later_steps", "state", "later", "n', steps from the state to the later one"));
+    dc_rows_add(r, DC_STEPS("goal_steps", "state", "goal",
+                            "steps to the goal if it lies ahead in the trajectory, else -1"));
 }
 
 void dc_backup_rows(dc_row_table *r, const dc_method *m) {
@@ -85,14 +79,11 @@ void dc_backup_rows(dc_row_table *r, const dc_method *m) {
     if (b.segments != DC_SEG_NONE) segment_rows(r, m, &b);
     if (b.propagation) propagation_rows(r, m, &b);
     if (b.grounding) {
-        dc_rows_add(r, (dc_row_rule){"step_start", DC_ROW_START, .draws = DC_STREAM_GROUND,
-                                     .about = "start of a single step"});
-        dc_rows_add(r, (dc_row_rule){"step_end", DC_ROW_AFTER, .of = "step_start", .steps = 1,
-                                     .about = "its end"});
+        dc_rows_add(r, DC_START("step_start", DC_STREAM_GROUND, "start of a single step"));
+        dc_rows_add(r, DC_AFTER("step_end", "step_start", 1, "its end"));
     }
     if (!m->form->acts || b.policy->kind == DC_POLICY_NONE) return;
-    dc_rows_add(r, (dc_row_rule){"actor_state", DC_ROW_START, .draws = DC_STREAM_ACTOR,
-                                 .about = "state of a policy row"});
+    dc_rows_add(r, DC_START("actor_state", DC_STREAM_ACTOR, "state of a policy row"));
     dc_rows_add(r, dc_policy_goal(b.policy, m, "actor_goal", "actor_state"));
 }
 

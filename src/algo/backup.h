@@ -91,17 +91,17 @@ int dc_backup_n(const dc_method *m, int64_t n);
 // split=max: the dc_split_fn that asks the critic; ctx is the agent.
 dc_status dc_choose_split(void *ctx, int64_t count, const int64_t *i, const int64_t *j, int64_t *k);
 
-// clang-format off
 // Sums of two learned distances run away under i.i.d. sampling: a constant error doubles with every
 // composition. That no distance exceeds the longest trajectory is known to every method alike.
-#define DC_CLIP_OPTION(config) \
-    {"clip", DC_BOOL, offsetof(config, clip), "on", 0, 0, NULL, "keep composed targets between 0 and the longest trajectory"}
-#define DC_N_OPTION(config) \
-    {"n", DC_INT, offsetof(config, n), "0", 0, 1e6, NULL, \
-     "steps of a propagation target; distances up to n are exact; 0: 64, in the value form 25"}
-#define DC_KAPPA_PROP_OPTION(config) \
-    {"kappa_prop", DC_REAL, offsetof(config, kappa_prop), "0", 0, 0.99, NULL, \
-     "expectile of the propagation loss, above 0.5 prefers shorter routes; 0: 0.5, in the value form 0.7"}
-// clang-format on
+#define DC_CLIP_OPTION(config)                                                                     \
+    DC_OPTION_BOOL(config, clip, "on", "keep composed targets between 0 and the longest trajectory")
+#define DC_N_OPTION(config)                                                                        \
+    DC_OPTION_INT(                                                                                 \
+        config, n, "0", 0, 1e6,                                                                    \
+        "steps of a propagation target; distances up to n are exact; 0: 64, in the value form 25")
+#define DC_KAPPA_PROP_OPTION(config)                                                               \
+    DC_OPTION_REAL(config, kappa_prop, "0", 0, 0.99,                                               \
+                   "expectile of the propagation loss, above 0.5 prefers shorter routes; 0: 0.5, " \
+                   "in the value form 0.7")
 
 #endif

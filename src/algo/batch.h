@@ -26,17 +26,15 @@ typedef struct dc_field {
     int width;       // BLANK, NOISE, TIME
 } dc_field;
 
-// clang-format off
-#define OBS(row)     ((dc_field){DC_FIELD_OBS, row, 0})
-#define GOAL(row)    ((dc_field){DC_FIELD_GOAL, row, 0})
-#define ACT(row)     ((dc_field){DC_FIELD_ACT, row, 0})
-#define STEPS(row)   ((dc_field){DC_FIELD_STEPS, row, 0})
-#define BLANK(width) ((dc_field){DC_FIELD_BLANK, NULL, width})
-#define NOISE(width) ((dc_field){DC_FIELD_NOISE, NULL, width})
-#define TIME(width)  ((dc_field){DC_FIELD_TIME, NULL, width})
-#define CHOICE       ((dc_field){DC_FIELD_CHOICE, NULL, 0})
+#define OBS(row)       ((dc_field){DC_FIELD_OBS, row, 0})
+#define GOAL(row)      ((dc_field){DC_FIELD_GOAL, row, 0})
+#define ACT(row)       ((dc_field){DC_FIELD_ACT, row, 0})
+#define STEPS(row)     ((dc_field){DC_FIELD_STEPS, row, 0})
+#define BLANK(width)   ((dc_field){DC_FIELD_BLANK, NULL, width})
+#define NOISE(width)   ((dc_field){DC_FIELD_NOISE, NULL, width})
+#define TIME(width)    ((dc_field){DC_FIELD_TIME, NULL, width})
+#define CHOICE         ((dc_field){DC_FIELD_CHOICE, NULL, 0})
 #define DC_FIELDS(...) ((const dc_field[]){__VA_ARGS__, {DC_FIELD_NONE, NULL, 0}})
-// clang-format on
 
 // Columns that a list of fields takes.
 int dc_fields_width(const dc_method *m, const dc_field *fields);

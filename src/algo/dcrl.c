@@ -23,30 +23,31 @@ typedef struct config {
 
 enum { AUTO, ON, OFF }; // of grounding
 
-// clang-format off
-#define OPT(name, kind, field, init, least, most, choices, help) {name, kind, offsetof(config, field), init, least, most, choices, help}
 // What trees and stages share.
-#define SEGMENT_OPTIONS                                                                                                      \
-    OPT("propagation", DC_BOOL, propagation, "on", 0, 0, NULL, "off: the segment loss alone"),                               \
-    OPT("targets", DC_CHOICE, targets, "online*ema", 0, 0, "online*ema|ema*ema|online*online|ema*online",                    \
-        "weights that value the first and the second child"),                                                                \
-    OPT("kappa_dc", DC_REAL, kappa_dc, "0", 0, 0.99, NULL,                                                                   \
-        "expectile of the segment loss; 0: 0.5, or 0.7 without propagation"),                                                \
-    DC_KAPPA_PROP_OPTION(config),                                                                                            \
-    OPT("grounding", DC_CHOICE, grounding, "auto", 0, 0, "auto|on|off",                                                      \
-        "loss on single steps; auto: on when neither trees nor stages nor n-step rows supply them"),                         \
-    DC_CLIP_OPTION(config)
+#define SEGMENT_OPTIONS                                                                            \
+    DC_OPTION_BOOL(config, propagation, "on", "off: the segment loss alone"),                      \
+        DC_OPTION_CHOICE(config, targets, "online*ema",                                            \
+                         "online*ema|ema*ema|online*online|ema*online",                            \
+                         "weights that value the first and the second child"),                     \
+        DC_OPTION_REAL(config, kappa_dc, "0", 0, 0.99,                                             \
+                       "expectile of the segment loss; 0: 0.5, or 0.7 without propagation"),       \
+        DC_KAPPA_PROP_OPTION(config),                                                              \
+        DC_OPTION_CHOICE(config, grounding, "auto", "auto|on|off",                                 \
+                         "loss on single steps; auto: on when neither trees nor stages nor "       \
+                         "n-step rows supply them"),                                               \
+        DC_CLIP_OPTION(config)
 
 static const dc_option options[] = {
     DC_N_OPTION(config),
-    OPT("slots", DC_INT, slots, "128", 1, 1e6, NULL, "trees in flight"),
-    OPT("split", DC_CHOICE, split, "midpoint", 0, 0, "midpoint|random|max",
-        "where a segment is split; max takes the best of `candidates` by the critic"),
-    OPT("order", DC_CHOICE, order, "up", 0, 0, "up|down", "leaves first (up) or root first (down)"),
-    OPT("recursion", DC_BOOL, recursion, "on", 0, 0, NULL, "off: i.i.d. pairs, split once"),
+    DC_OPTION_INT(config, slots, "128", 1, 1e6, "trees in flight"),
+    DC_OPTION_CHOICE(config, split, "midpoint", "midpoint|random|max",
+                     "where a segment is split; max takes the best of `candidates` by the critic"),
+    DC_OPTION_CHOICE(config, order, "up", "up|down", "leaves first (up) or root first (down)"),
+    DC_OPTION_BOOL(config, recursion, "on", "off: i.i.d. pairs, split once"),
     SEGMENT_OPTIONS,
-    OPT("candidates", DC_INT, candidates, "10", 1, 64, NULL, "split=max: candidates per segment"),
-    OPT("rebuild_every", DC_INT, rebuild_every, "5000", 1, 1e9, NULL, "split=max: steps after which all trees are built anew"),
+    DC_OPTION_INT(config, candidates, "10", 1, 64, "split=max: candidates per segment"),
+    DC_OPTION_INT(config, rebuild_every, "5000", 1, 1e9,
+                  "split=max: steps after which all trees are built anew"),
     DC_GOAL_OPTIONS(config),
     DC_POLICY_OPTIONS(config),
     {0},
@@ -54,13 +55,13 @@ static const dc_option options[] = {
 
 static const dc_option options_curriculum[] = {
     DC_N_OPTION(config),
-    OPT("delta", DC_INT, delta, "50", 1, 1e9, NULL, "steps by which the pairs of a stage are longer than those of the one before"),
+    DC_OPTION_INT(config, delta, "50", 1, 1e9,
+                  "steps by which the pairs of a stage are longer than those of the one before"),
     SEGMENT_OPTIONS,
     DC_GOAL_OPTIONS(config),
     DC_POLICY_OPTIONS(config),
     {0},
 };
-// clang-format on
 
 static const struct {
     dc_use first, second;

@@ -12,15 +12,9 @@
 
 dc_row_rule dc_policy_goal(const dc_policy *p, const dc_method *m, const char *name,
                            const char *of) {
-    return (dc_row_rule){.name = name,
-                         .kind = DC_ROW_GOAL,
-                         .of = of,
-                         .about = "goal of the policy",
-                         .draws = DC_STREAM_ACTOR_GOAL,
-                         .gamma = m->gamma,
-                         .mix = {.future = 1 - p->actor_random,
-                                 .random = p->actor_random,
-                                 .law = (dc_law)p->actor_law}};
+    dc_goal_mix mix = {
+        .future = 1 - p->actor_random, .random = p->actor_random, .law = p->actor_law};
+    return DC_GOAL(name, of, DC_STREAM_ACTOR_GOAL, mix, m->gamma, "goal of the policy");
 }
 
 void dc_policy_network(dc_nets *nets, const dc_method *m, const dc_policy *p) {

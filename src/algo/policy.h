@@ -30,41 +30,38 @@ typedef struct dc_policy {
     double flow_gain; // and of a flow's
 } dc_policy;
 
-// clang-format off
-#define DC_POLICY_OPTION(config, name, kind, field, init, least, most, choices, help) \
-    {name, kind, offsetof(config, policy.field), init, least, most, choices, help}
 // Which goals the policy is trained for.
-#define DC_ACTOR_GOAL_OPTIONS(config)                                                                              \
-    DC_POLICY_OPTION(config, "actor_random", DC_REAL, actor_random, "0", 0, 1, NULL,                               \
-                     "policy: share of random goals, the others lie ahead"),                                       \
-    DC_POLICY_OPTION(config, "actor_law", DC_CHOICE, actor_law, "uniform", 0, 0, "uniform|geometric",              \
-                     "policy: law of goals that lie ahead")
-#define DC_ACTOR_NETWORK_OPTIONS(config, layernorm_default)                                                        \
-    DC_POLICY_OPTION(config, "actor_layernorm", DC_BOOL, layernorm, layernorm_default, 0, 0, NULL,                 \
-                     "LayerNorm in the policy's network"),                                                         \
-    DC_POLICY_OPTION(config, "actor_gain", DC_REAL, head_gain, "0.1", 0, 10, NULL,                                \
-                     "policy: factor on the initial weights of its last layer")
-#define DC_ALPHA_OPTION(config, init, help)                                                                        \
-    DC_POLICY_OPTION(config, "alpha", DC_REAL, alpha, init, 0, 1e6, NULL, help)
+#define DC_ACTOR_GOAL_OPTIONS(config)                                                              \
+    DC_OPTION_REAL_AS("actor_random", config, policy.actor_random, "0", 0, 1,                      \
+                      "policy: share of random goals, the others lie ahead"),                      \
+        DC_OPTION_CHOICE_AS("actor_law", config, policy.actor_law, "uniform", "uniform|geometric", \
+                            "policy: law of goals that lie ahead")
+#define DC_ACTOR_NETWORK_OPTIONS(config, layernorm_default)                                        \
+    DC_OPTION_BOOL_AS("actor_layernorm", config, policy.layernorm, layernorm_default,              \
+                      "LayerNorm in the policy's network"),                                        \
+        DC_OPTION_REAL_AS("actor_gain", config, policy.head_gain, "0.1", 0, 10,                    \
+                          "policy: factor on the initial weights of its last layer")
+#define DC_ALPHA_OPTION(config, init, help)                                                        \
+    DC_OPTION_REAL_AS("alpha", config, policy.alpha, init, 0, 1e6, help)
 // All of a policy that is extracted from Q(s, a, g) by ddpgbc or rejection.
-#define DC_POLICY_OPTIONS(config)                                                                                  \
-    DC_POLICY_OPTION(config, "policy", DC_CHOICE, kind, "ddpgbc", 0, 0, "none|ddpgbc|rejection",                   \
-                     "policy extraction (value form)"),                                                            \
-    DC_POLICY_OPTION(config, "samples", DC_INT, samples, "32", 1, 4096, NULL,                                      \
-                     "rejection: candidates of which the best is taken, when acting"),                             \
-    DC_POLICY_OPTION(config, "flow_steps", DC_INT, flow_steps, "10", 1, 1000, NULL,                                \
-                     "rejection: Euler steps from noise to a candidate, when acting"),                             \
-    DC_ALPHA_OPTION(config, "0.3", "ddpgbc: weight of behaviour cloning"),                                         \
-    DC_POLICY_OPTION(config, "policy_after", DC_INT, after, "0", 0, 1e12, NULL,                                    \
-                     "policy: train the critic alone for so many steps, then the policy alone; 0: together"),      \
-    DC_ACTOR_GOAL_OPTIONS(config),                                                                                 \
-    DC_POLICY_OPTION(config, "actor_layernorm", DC_BOOL, layernorm, "on", 0, 0, NULL,                              \
-                     "LayerNorm in the policy's network"),                                                         \
-    DC_POLICY_OPTION(config, "actor_gain", DC_REAL, head_gain, "0.01", 0, 10, NULL,                                \
-                     "ddpgbc: factor on the initial weights of the policy's last layer"),                          \
-    DC_POLICY_OPTION(config, "flow_gain", DC_REAL, flow_gain, "0.01", 0, 10, NULL,                                 \
-                     "rejection: factor on the initial weights of the flow's last layer")
-// clang-format on
+#define DC_POLICY_OPTIONS(config)                                                                  \
+    DC_OPTION_CHOICE_AS("policy", config, policy.kind, "ddpgbc", "none|ddpgbc|rejection",          \
+                        "policy extraction (value form)"),                                         \
+        DC_OPTION_INT_AS("samples", config, policy.samples, "32", 1, 4096,                         \
+                         "rejection: candidates of which the best is taken, when acting"),         \
+        DC_OPTION_INT_AS("flow_steps", config, policy.flow_steps, "10", 1, 1000,                   \
+                         "rejection: Euler steps from noise to a candidate, when acting"),         \
+        DC_ALPHA_OPTION(config, "0.3", "ddpgbc: weight of behaviour cloning"),                     \
+        DC_OPTION_INT_AS("policy_after", config, policy.after, "0", 0, 1e12,                       \
+                         "policy: train the critic alone for so many steps, then the policy "      \
+                         "alone; 0: together"),                                                    \
+        DC_ACTOR_GOAL_OPTIONS(config),                                                             \
+        DC_OPTION_BOOL_AS("actor_layernorm", config, policy.layernorm, "on",                       \
+                          "LayerNorm in the policy's network"),                                    \
+        DC_OPTION_REAL_AS("actor_gain", config, policy.head_gain, "0.01", 0, 10,                   \
+                          "ddpgbc: factor on the initial weights of the policy's last layer"),     \
+        DC_OPTION_REAL_AS("flow_gain", config, policy.flow_gain, "0.01", 0, 10,                    \
+                          "rejection: factor on the initial weights of the flow's last layer")
 
 // The rows that a policy is trained on: the state (with its action) and its goal.
 typedef struct dc_policy_rows {

@@ -7,18 +7,16 @@
 
 #include "algo/batch.h"
 
-// clang-format off
 // Goals of a value: shares, and the law of those that lie ahead.
-#define DC_GOAL_OPTIONS(config) \
-    {"goal_current", DC_REAL, offsetof(config, goals.current), "0.2", 0, 1, NULL, \
-     "value: share of goals that are the state itself"}, \
-    {"goal_future", DC_REAL, offsetof(config, goals.future), "0.5", 0, 1, NULL, \
-     "value: share of goals later in the trajectory"}, \
-    {"goal_random", DC_REAL, offsetof(config, goals.random), "0.3", 0, 1, NULL, \
-     "value: share of goals from anywhere; the three add up to 1"}, \
-    {"goal_law", DC_CHOICE, offsetof(config, goals.law), "geometric", 0, 0, "uniform|geometric", \
-     "value: law of the later state"}
-// clang-format on
+#define DC_GOAL_OPTIONS(config)                                                                    \
+    DC_OPTION_REAL_AS("goal_current", config, goals.current, "0.2", 0, 1,                          \
+                      "value: share of goals that are the state itself"),                          \
+        DC_OPTION_REAL_AS("goal_future", config, goals.future, "0.5", 0, 1,                        \
+                          "value: share of goals later in the trajectory"),                        \
+        DC_OPTION_REAL_AS("goal_random", config, goals.random, "0.3", 0, 1,                        \
+                          "value: share of goals from anywhere; the three add up to 1"),           \
+        DC_OPTION_CHOICE_AS("goal_law", config, goals.law, "geometric", "uniform|geometric",       \
+                            "value: law of the later state")
 
 void dc_return_rows(dc_row_table *r, const dc_method *m, const dc_goal_mix *goals);
 // (e, batch, 1) of V(next, goal) (e, batch, 1); passes no gradient.

@@ -16,14 +16,12 @@ typedef struct config {
     dc_policy policy;
 } config;
 
-// clang-format off
-#define KAPPA \
-    {"kappa", DC_REAL, offsetof(config, kappa), "0.7", 0.01, 0.99, NULL, \
-     "expectile of the transitive loss; above 0.5 prefers shorter routes"}
-#define LAMBDA \
-    {"lambda", DC_REAL, offsetof(config, lambda), "0", 0, 100, NULL, \
-     "weigh a pair by (1 + distance)^-lambda; 0 weighs all alike"}
-// clang-format on
+#define KAPPA                                                                                      \
+    DC_OPTION_REAL(config, kappa, "0.7", 0.01, 0.99,                                               \
+                   "expectile of the transitive loss; above 0.5 prefers shorter routes")
+#define LAMBDA                                                                                     \
+    DC_OPTION_REAL(config, lambda, "0", 0, 100,                                                    \
+                   "weigh a pair by (1 + distance)^-lambda; 0 weighs all alike")
 
 static const dc_option options[] = {
     KAPPA, LAMBDA, DC_CLIP_OPTION(config), DC_POLICY_OPTIONS(config), {0}};

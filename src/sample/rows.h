@@ -71,6 +71,39 @@ typedef struct dc_row_rule {
     int rebuild_every; // TREE with split MAX: build all trees anew at steps divisible by this
 } dc_row_rule;
 
+// Rules as method files write them; TREE and PAIR, which have more to say, are written out.
+#define DC_START(name_, draws_, about_)                                                            \
+    ((dc_row_rule){.name = name_, .kind = DC_ROW_START, .draws = draws_, .about = about_})
+#define DC_SPLIT(name_, of_, split_, about_)                                                       \
+    ((dc_row_rule){.name = name_,                                                                  \
+                   .kind = DC_ROW_SPLIT,                                                           \
+                   .of = of_,                                                                      \
+                   .split = split_,                                                                \
+                   .draws = DC_STREAM_SUBGOAL,                                                     \
+                   .about = about_})
+#define DC_END(name_, of_, about_)                                                                 \
+    ((dc_row_rule){.name = name_, .kind = DC_ROW_END, .of = of_, .about = about_})
+#define DC_AFTER(name_, of_, steps_, about_)                                                       \
+    ((dc_row_rule){                                                                                \
+        .name = name_, .kind = DC_ROW_AFTER, .of = of_, .steps = steps_, .about = about_})
+#define DC_TOWARD(name_, of_, to_, steps_, about_)                                                 \
+    ((dc_row_rule){.name = name_,                                                                  \
+                   .kind = DC_ROW_TOWARD,                                                          \
+                   .of = of_,                                                                      \
+                   .to = to_,                                                                      \
+                   .steps = steps_,                                                                \
+                   .about = about_})
+#define DC_GOAL(name_, of_, draws_, mix_, gamma_, about_)                                          \
+    ((dc_row_rule){.name = name_,                                                                  \
+                   .kind = DC_ROW_GOAL,                                                            \
+                   .of = of_,                                                                      \
+                   .draws = draws_,                                                                \
+                   .mix = mix_,                                                                    \
+                   .gamma = gamma_,                                                                \
+                   .about = about_})
+#define DC_STEPS(name_, of_, to_, about_)                                                          \
+    ((dc_row_rule){.name = name_, .kind = DC_ROW_STEPS, .of = of_, .to = to_, .about = about_})
+
 // Chooses a split for each of `count` segments (i[m], j[m]) of at least two steps: i < k < j.
 typedef dc_status dc_split_fn(void *ctx, int64_t count, const int64_t *i, const int64_t *j,
                               int64_t *k);
