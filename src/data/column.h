@@ -37,8 +37,8 @@ static inline size_t dc_column_row_size(const dc_column *column) {
 
 // Say where the values of a column lie, whose type is set.
 static inline void dc_column_set(dc_column *column, const void *values) {
-    column->bytes = column->type == DC_TYPE_U8 ? values : NULL;
-    column->values = column->type == DC_TYPE_F32 ? values : NULL;
+    column->bytes = column->type == DC_TYPE_U8 ? (const uint8_t *)values : NULL;
+    column->values = column->type == DC_TYPE_F32 ? (const float *)values : NULL;
 }
 
 // Values of a row from its value number `first` on, of the column's type: (width - first). Row 0
