@@ -135,14 +135,46 @@ static dc_status take_goals(dc_agent *a) {
         return dc_fail(DC_NO_MEMORY, NULL, "no memory for goals of %lld rows", (long long)rows);
     for (int64_t r = 0; r < rows; r++)
         for (int k = 0; k < o->rep_size; k++)
-            a->goal_values[r * o->rep_size + k] = obs->values[r * obs->width + o->rep[k]];
+            a->goal_values[r * o->rep_size + k] = dc_column_value(obs, r, o->rep[k]);
     a->goals = (dc_column){.name = "goals", .values = a->goal_values, .width = o->rep_size};
     return DC_OK;
 }
 
 int dc_agent_goal_skip(const dc_agent *a) {
-    bool part = a->options.rep_size && a->goals.values == dc_dataset_column(a->data, "obs")->values;
-    return part ? a->options.rep[0] : 0; // else copied out already
+    const dc_column *obs = dc_dataset_column(a->data, "obs");
+    bool part = dc_column_at(&a->goals, 0, 0) == dc_column_at(obs, 0, 0);
+    return part && a->options.rep_size ? a->options.rep[0] : 0; // else copied out already
+}
+
+// Means and rates of observations; goals have those of the columns that they are.
+static dc_status take_scales(dc_agent *a) {
+    const dc_column *obs = dc_dataset_column(a->data, "obs");
+    const dc_agent_options *o = &a->options;
+    bool bytes = obs->type == DC_TYPE_U8;
+    if (o->scaling == DC_SCALING_OFF || (o->scaling == DC_SCALING_AUTO && !bytes)) return DC_OK;
+    size_t width = (size_t)obs->width, goal = (size_t)a->method.goal;
+    double *moments = malloc(2 * width * sizeof *moments);
+    a->scales = malloc(2 * (width + goal) * sizeof *a->scales);
+    dc_status status = moments && a->scales
+                           ? dc_dataset_moments(a->data, "obs", a->pool, moments, moments + width)
+                           : dc_fail(DC_NO_MEMORY, NULL, "no memory to scale observations");
+    float *mean = a->scales, *rate = mean + width, *goal_mean = rate + width;
+    for (size_t c = 0; status == DC_OK && c < width; c++) {
+        mean[c] = (float)moments[c];
+        rate[c] = (float)(1 / moments[width + c]);
+    }
+    for (size_t k = 0; status == DC_OK && k < goal; k++) {
+        size_t c = o->rep_size ? (size_t)o->rep[k] : k;
+        goal_mean[k] = mean[c];
+        goal_mean[goal + k] = rate[c];
+    }
+    free(moments);
+    DC_TRY(status);
+    a->obs_scale = (dc_scale){mean, rate};
+    a->goal_scale = (dc_scale){goal_mean, goal_mean + goal};
+    a->method.obs_scale = &a->obs_scale;
+    a->method.goal_scale = &a->goal_scale;
+    return DC_OK;
 }
 
 // ---- building ----
@@ -165,6 +197,9 @@ static dc_status build(dc_agent *a, const dc_algo *algo, const void *config) {
     DC_TRY(dc_graph_init(&a->graph));
     DC_TRY(make_method(a, algo, config));
     DC_TRY(take_goals(a));
+    DC_TRY(take_scales(a));
+    a->scratch = malloc((size_t)(2 * m->obs) * sizeof *a->scratch);
+    if (!a->scratch) return dc_fail(DC_NO_MEMORY, NULL, "no memory");
     if (algo->check) DC_TRY(algo->check(m));
     a->rows = (dc_row_table){.seed = m->seed, .batch = m->batch};
     a->feeds.batch = m->batch;
@@ -192,6 +227,8 @@ void dc_agent_fini(dc_agent *a) {
     dc_graph_fini(&a->graph);
     dc_params_free(&a->params);
     free(a->goal_values);
+    free(a->scales);
+    free(a->scratch);
     *a = (dc_agent){0};
 }
 
@@ -222,11 +259,19 @@ dc_adam dc_agent_adam(const dc_agent *a, double lr, double tau, int64_t done) {
 
 // ---- questions ----
 
+// `count` values of a row as floats: where they lie, or a copy in scratch.
+static const float *floats_of(const dc_column *column, int64_t row, int first, int count,
+                              float *scratch) {
+    if (column->type == DC_TYPE_F32) return column->values + row * column->width + first;
+    dc_column_floats(column, row, first, count, scratch);
+    return scratch;
+}
+
 static void write_question(dc_agent *a, int row, int64_t s, int64_t g) {
     const dc_column *obs = dc_dataset_column(a->data, "obs"),
                     *act = dc_dataset_column(a->data, "act");
     float choice[DC_ACTIONS_MAX];
-    const float *taken = NULL;
+    const float *taken = NULL, *goal;
     if (a->method.actions) {
         for (int c = 0; c < a->method.actions; c++)
             choice[c] = (float)(act->values[s] == (float)c);
@@ -234,9 +279,12 @@ static void write_question(dc_agent *a, int row, int64_t s, int64_t g) {
     } else if (a->method.act) {
         taken = act->values + s * act->width;
     }
-    const float *goal = obs->values + g * obs->width;
-    if (!a->query->data_goals) goal = a->goals.values + g * a->goals.width + dc_agent_goal_skip(a);
-    dc_infer_write(a->query, row, obs->values + s * obs->width, goal, taken);
+    if (a->query->data_goals)
+        goal = floats_of(obs, g, 0, obs->width, a->scratch);
+    else
+        goal = floats_of(&a->goals, g, dc_agent_goal_skip(a), a->method.goal, a->scratch);
+    dc_infer_write(a->query, row, floats_of(obs, s, 0, obs->width, a->scratch + obs->width), goal,
+                   taken);
 }
 
 // Mean over the ensemble. Logits are averaged as -log value.

@@ -14,6 +14,10 @@
 
 enum { DC_METRICS_MAX = 16, DC_QUERY_ROWS = 1024 };
 
+// Whether networks see observations as they are, or less their mean and divided by their deviation in the
+// data. By itself bytes become 0 to 1, and floats stay.
+typedef enum dc_scaling { DC_SCALING_AUTO, DC_SCALING_OFF, DC_SCALING_ON } dc_scaling;
+
 typedef struct dc_agent_options {
     const dc_form *form;
     double gamma;
@@ -23,6 +27,7 @@ typedef struct dc_agent_options {
     dc_int_list hidden;
     int64_t steps;  // updates to come in all
     double longest; // states of the longest trajectory; 0: as the data has it
+    dc_scaling scaling;
     // Nullable: goals of another agent on the same data, with the same rep, that outlives this one
     const dc_column *goals;
 } dc_agent_options;
@@ -34,6 +39,9 @@ struct dc_agent {
     dc_pool *pool;
     dc_column goals;    // what stands for a row that is a goal
     float *goal_values; // (rows, rep_size) what it owns if that is not a part of "obs" as it stands
+    float *scales;      // (2, obs) and (2, goal): means and rates; NULL: nothing is scaled
+    float *scratch;     // (2, obs) rows of bytes as floats
+    dc_scale obs_scale, goal_scale;
 
     dc_params params;
     dc_nets nets;

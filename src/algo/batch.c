@@ -40,17 +40,25 @@ static int rule(const dc_agent *a, const char *name) {
     return number;
 }
 
+// Of the column that goals are taken from: all of an observation, or copied out.
+static const dc_scale *goal_scale(const dc_agent *a) {
+    bool copied = a->goal_values || a->goals.width != a->method.obs;
+    return copied ? a->method.goal_scale : a->method.obs_scale;
+}
+
 // The column, draw or count of a field.
 static void fill_feed(const dc_agent *a, const dc_field *f, dc_feed *feed) {
     if (f->row) feed->rule = rule(a, f->row);
     switch (f->kind) {
     case DC_FIELD_OBS:
         feed->column = column(a, "obs");
+        feed->scale = a->method.obs_scale;
         break;
     case DC_FIELD_GOAL:
         feed->column = &a->goals;
         feed->skip = dc_agent_goal_skip(a);
         feed->take = a->method.goal;
+        feed->scale = goal_scale(a);
         break;
     case DC_FIELD_ACT:
         feed->column = column(a, "act");

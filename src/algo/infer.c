@@ -141,6 +141,13 @@ static dc_real *row_of(dc_cells m, int64_t row) {
     return m.p + row * m.ld;
 }
 
+// What a field is scaled by, as training did.
+static const dc_scale *scale_of(const dc_infer *q, int kind) {
+    if (kind == DC_FIELD_OBS || (kind == DC_FIELD_GOAL && q->data_goals))
+        return q->method->obs_scale;
+    return kind == DC_FIELD_GOAL ? q->method->goal_scale : NULL;
+}
+
 void dc_infer_write(dc_infer *q, int row, const float *obs, const float *goal, const float *act) {
     for (int i = 0; i < q->inputs; i++) {
         dc_real *out = row_of(q->input[i].cells, row);
@@ -150,8 +157,10 @@ void dc_infer_write(dc_infer *q, int row, const float *obs, const float *goal, c
                                 : q->input[i].kinds[f] == DC_FIELD_GOAL ? goal
                                 : q->input[i].kinds[f] == DC_FIELD_ACT  ? act
                                                                         : NULL;
+            const dc_scale *scale = scale_of(q, q->input[i].kinds[f]);
             for (int c = 0; from && c < width; c++)
-                out[c] = (dc_real)from[c];
+                out[c] = scale ? ((dc_real)from[c] - (dc_real)scale->mean[c]) * (dc_real)scale->rate[c]
+                               : (dc_real)from[c];
             out += width;
         }
     }

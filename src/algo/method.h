@@ -13,6 +13,7 @@
 
 #include "base/options.h"
 #include "nn/nets.h"
+#include "sample/gather.h"
 #include "sample/rows.h"
 
 enum { DC_ACTIONS_MAX = 256, DC_REP_MAX = 64 };
@@ -60,6 +61,8 @@ struct dc_method {
     bool rep; // a goal is a representation, not a whole observation
     int act;  // columns of an action as networks see it: one per choice if it is discrete; 0: none
     int actions; // number of discrete actions; 0: real numbers
+    // Nullable: what observations (obs) and goals (goal) are scaled by, in training and in acting alike.
+    const dc_scale *obs_scale, *goal_scale;
 };
 
 // Whether values of a form take an action, so that there can be a policy.

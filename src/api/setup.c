@@ -50,18 +50,10 @@ static dc_status check_sizes(const dc_run_options *o, const dc_dataset *data) {
     return DC_OK;
 }
 
-dc_status dc_setup_types(const dc_dataset *data) {
-    const dc_column *obs = dc_dataset_column(data, "obs");
-    if (!obs || obs->type == DC_TYPE_F32) return DC_OK;
-    return dc_fail(DC_UNSUPPORTED, "give float32 observations",
-                   "no method can be trained on observations of uint8 yet");
-}
-
 dc_status dc_setup_data(dc_run *run, dc_dataset *data) {
     dc_run_options *o = &run->options;
     if (*o->data) {
         DC_TRY(dc_dataset_load(data, o->data));
-        DC_TRY(dc_setup_types(data));
         DC_TRY(check_sizes(o, data));
         whole_path(o->data);
         return DC_OK;

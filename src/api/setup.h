@@ -11,8 +11,6 @@ dc_status dc_setup_goal(dc_run *run);
 // The data set that a run's options name: a file, or what the environment makes. A run may be resumed
 // from another folder, so the whole path of a file is recorded, if it can be said shortly.
 dc_status dc_setup_data(dc_run *run, dc_dataset *data);
-// Refuse a data set whose observations are bytes: no method reads pictures yet.
-dc_status dc_setup_types(const dc_dataset *data);
 // Fill a run from RUN/config.json and check that the data is still the same. An empty `data` is loaded
 // as the config says, any other is taken as it is. The caller owns both.
 dc_status dc_setup_reopen(dc_run *run, dc_dataset *data, const char *folder, int64_t threads);

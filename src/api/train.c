@@ -70,7 +70,6 @@ static dc_status start(dcrl_run *run, const dcrl_dataset *data, const char *fold
     DC_TRY(dc_setup_goal(&run->run));
     if (!data) DC_TRY(dc_setup_data(&run->run, &run->own));
     const dc_dataset *rows = data ? &data->data : &run->own;
-    DC_TRY(dc_setup_types(rows));
     DC_TRY(open_watch(run, rows));
     return dc_run_start(&run->run, rows, folder);
 }

@@ -76,8 +76,8 @@ static block block_for(const dc_feed *f, int feed) {
 
 static bool same_block(const dc_feeds *feeds, const block *a, const block *b) {
     const dc_feed *x = &feeds->feeds[a->feed], *y = &feeds->feeds[b->feed];
-    const float *p = x->column ? x->column->values : NULL,
-                *q = y->column ? y->column->values : NULL;
+    const void *p = x->column ? dc_column_at(x->column, 0, 0) : NULL,
+               *q = y->column ? dc_column_at(y->column, 0, 0) : NULL;
     return p == q && x->rule == y->rule && a->skip == b->skip && a->take == b->take;
 }
 
@@ -327,8 +327,7 @@ static void copy_block(const job *j, int index) {
                            (size_t)p.number * f->member_bytes + b->offset);
     for (int r = 0; r < f->batch; r++, out += b->take) {
         if (column)
-            memcpy(out, column->values + rows[r] * column->width + b->skip,
-                   (size_t)b->take * sizeof *out);
+            dc_column_floats(column, rows[r], b->skip, b->take, out);
         else
             *out = (float)rows[r];
     }
@@ -343,8 +342,8 @@ static void want_block(void *ctx, int index) {
     if (!column || !column->mapped) return;
     const int64_t *rows = rows_of(f, j->copy, p.number, p.step, p.k);
     for (int r = 0; r < f->batch; r++)
-        dc_pages_want(column->values + rows[r] * column->width + b->skip,
-                      (size_t)b->take * sizeof(float));
+        dc_pages_want(dc_column_at(column, rows[r], b->skip),
+                      (size_t)b->take * dc_type_size(column->type));
 }
 
 // Have the disk fetch the rows of a chunk, while it still has to be waited for now and then.

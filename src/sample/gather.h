@@ -28,6 +28,11 @@ typedef enum dc_draw {
     DC_DRAWS
 } dc_draw;
 
+// What a column's values are scaled by: x becomes (x - mean) * rate.
+typedef struct dc_scale {
+    const float *mean, *rate; // (width of the column)
+} dc_scale;
+
 typedef struct dc_feed {
     dc_ref input;            // node to write
     int row0, col0;          // top left corner there
@@ -35,6 +40,7 @@ typedef struct dc_feed {
     int rule;                // which rows (sample/rows.h)
     dc_pack *pack;           // Nullable: only its rows, at its place
     int skip, take;          // columns of it; take 0: all
+    const dc_scale *scale;   // Nullable: of all values of the column
     dc_draw draw;            // random numbers in `take` columns instead
     int one_hot;             // above 0: a whole number as so many columns, one of them 1
     int repeat;              // above 0: every row so many times, one after the other; without a

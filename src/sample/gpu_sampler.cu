@@ -39,7 +39,9 @@ typedef struct feed_job {
     void *out;
     int ld;
     bool half;
-    const float *column; // NULL: the rule's integer itself
+    const void *column; // NULL: the rule's integer itself
+    dc_type type;       // of its values
+    const float *mean, *rate; // Nullable: what `take` values are scaled by
     int width, skip, take, one_hot, repeat;
     dc_draw draw;
     const int64_t *rows; // NULL: in order, as a feeder leaves them
@@ -130,14 +132,21 @@ __global__ static void __launch_bounds__(ROWS *TEAM) draw(const __grid_constant_
         dc_draw_rows(&j.laws, DC_ROWS_OFF_TREE, step, (uint32_t)row, none, j.stream);
 }
 
+__device__ static float value(const feed_job &f, int64_t at) {
+    return f.type == DC_TYPE_U8 ? (float)((const uint8_t *)f.column)[at]
+                                : ((const float *)f.column)[at];
+}
+
 // Column c of a row of a feed; `copy` numbers its repetitions.
 __device__ static float cell(const draw_job &j, const feed_job &f, uint64_t step, int row, int copy,
                              int64_t from, int c) {
     if (f.draw == DC_DRAW_TIME) return dc_draw_time(j.laws.seed, step, (uint32_t)row);
     if (f.draw == DC_DRAW_NOISE)
         return dc_draw_normal(j.laws.seed, DC_STREAM_NOISE, step, (uint32_t)(row * f.take + c));
-    if (f.one_hot) return c == (f.column ? (int)f.column[from * f.width] : copy);
-    return f.column ? f.column[from * f.width + f.skip + c] : (float)from;
+    if (f.one_hot) return c == (f.column ? (int)value(f, from * f.width) : copy);
+    if (!f.column) return (float)from;
+    float x = value(f, from * f.width + f.skip + c);
+    return f.mean ? (x - f.mean[c]) * f.rate[c] : x;
 }
 
 // Children whose span is known need no network: the others are packed, a block for each input.
@@ -176,7 +185,7 @@ __global__ static void gather(const __grid_constant__ draw_job j, const feed_job
     feed_job feed = feeds[f];
     uint64_t step = j.state->step + (uint64_t)ahead;
     if (j.ring_steps && feed.column)
-        feed.column += (int64_t)(step % j.ring_steps) * (j.step_bytes / (int64_t)sizeof(float));
+        feed.column = (const char *)feed.column + (int64_t)(step % j.ring_steps) * j.step_bytes;
     int64_t from = feed.draw != DC_DRAW_NONE ? 0 : feed.rows ? feed.rows[row] : row;
     int place = feed.place ? (int)feed.place[row] : row;
     if (place < 0) return;
@@ -245,15 +254,23 @@ typedef struct origin {
 static dc_status take_column(const origin *o, const dc_feed *feed, feed_job *job) {
     job->width = feed->column->width;
     job->skip = feed->skip;
-    return send_once(o->shared, feed->column->values,
-                     (size_t)o->data->rows * (size_t)job->width * sizeof(float), "the data set",
-                     (const void **)&job->column);
+    job->type = feed->column->type;
+    return send_once(o->shared, dc_column_at(feed->column, 0, 0),
+                     (size_t)o->data->rows * dc_column_row_size(feed->column), "the data set",
+                     &job->column);
+}
+
+// What the feed's values are scaled by, from the first one that it takes on.
+static dc_status take_scale(dc_gpu_sampler *t, const dc_feed *feed, feed_job *job) {
+    size_t bytes = (size_t)job->take * sizeof(float);
+    DC_TRY(send(t->cuda, feed->scale->mean + feed->skip, bytes, "feeds", (void **)&job->mean));
+    return send(t->cuda, feed->scale->rate + feed->skip, bytes, "feeds", (void **)&job->rate);
 }
 
 static void take_block(const origin *o, int feed, feed_job *job) {
     dc_feeder_block block = dc_feeder_find(o->feeder, o->member, feed);
     job->rows = NULL;
-    if (block.used) job->column = (const float *)(o->ring + block.offset);
+    if (block.used) job->column = o->ring + block.offset;
     job->width = block.width;
 }
 
@@ -315,6 +332,7 @@ static dc_status send_feeds(dc_gpu_sampler *t, const origin *o, dc_program *prog
         job.repeat = feed->repeat ? feed->repeat : 1;
         if (feed->column && !feed->one_hot)
             job.take = feed->take ? feed->take : feed->column->width;
+        if (feed->scale) DC_TRY(take_scale(t, feed, &job));
         if (o->feeder)
             take_block(o, f, &job);
         else if (feed->column)

@@ -116,6 +116,23 @@ static void describe_method(const dc_method *m, dc_text *out) {
     dc_text_add(out, "\n}");
 }
 
+enum { SCALES = 4 };
+static const char *const scale_names[SCALES] = {"scale/obs_mean", "scale/obs_rate",
+                                                "scale/goal_mean", "scale/goal_rate"};
+
+// What observations and goals are scaled by, if they are; returns how many tensors that is.
+static size_t list_scales(const dc_method *m, dc_st_tensor *tensors) {
+    if (!m->obs_scale) return 0;
+    const float *values[SCALES] = {m->obs_scale->mean, m->obs_scale->rate, m->goal_scale->mean,
+                                   m->goal_scale->rate};
+    for (int i = 0; i < SCALES; i++) {
+        int width = i < 2 ? m->obs : m->goal;
+        tensors[i] = (dc_st_tensor){scale_names[i], DC_ST_F32, 1, {width}, values[i],
+                                    (size_t)width * sizeof(float)};
+    }
+    return SCALES;
+}
+
 // Tensors of the state, wide types first so that everything stays aligned.
 static size_t list_tensors(const dc_run *run, dc_st_tensor *tensors, char (*names)[DC_WEIGHT_NAME],
                            const int64_t *words, size_t word_count, const double *log) {
@@ -128,7 +145,7 @@ static size_t list_tensors(const dc_run *run, dc_st_tensor *tensors, char (*name
     for (int s = 0; s < SLABS; s++)
         for (int i = 0; i < params->count; i++)
             if (describe(params, s, &params->rows[i], names[count], &tensors[count])) count++;
-    return count;
+    return count + list_scales(&run->agent.method, tensors + count);
 }
 
 typedef struct writing { // what a file is made of
@@ -165,7 +182,7 @@ static dc_status write_all(const dc_run *run, const char *path, writing *w) {
 }
 
 dc_status dc_checkpoint_write(const dc_run *run, const char *path) {
-    size_t most = (size_t)run->agent.params.count * SLABS + 2;
+    size_t most = (size_t)run->agent.params.count * SLABS + 2 + SCALES;
     writing w = {.tensors = calloc(most, sizeof *w.tensors),
                  .names = calloc(most, sizeof *w.names)};
     dc_text_init(&w.method);
@@ -353,6 +370,27 @@ static dc_status check_networks(const dc_checkpoint_policy *p, const dc_st_file 
     return status;
 }
 
+// What observations and goals are scaled by, if the file says so.
+static dc_status read_scales(dc_checkpoint_policy *p, const dc_st_file *file, const char *path) {
+    size_t obs = (size_t)p->method.obs, goal = (size_t)p->method.goal;
+    if (!dc_st_find(file, scale_names[0])) return DC_OK;
+    p->scales = calloc(2 * (obs + goal), sizeof *p->scales);
+    if (!p->scales) return dc_fail(DC_NO_MEMORY, NULL, "no memory to read %s", path);
+    float *at = p->scales;
+    p->obs_scale = (dc_scale){at, at + obs};
+    p->goal_scale = (dc_scale){at + 2 * obs, at + 2 * obs + goal};
+    p->method.obs_scale = &p->obs_scale;
+    p->method.goal_scale = &p->goal_scale;
+    dc_st_tensor want[SCALES];
+    list_scales(&p->method, want);
+    for (int i = 0; i < SCALES; i++)
+        DC_TRY(dc_weight_copy(file, path, &want[i]));
+    for (size_t i = 0; i < 2 * (obs + goal); i++)
+        if (!isfinite(at[i]))
+            return dc_fail(DC_BAD_INPUT, NULL, "%s: scales are not finite", path);
+    return DC_OK;
+}
+
 static dc_status read_networks(dc_checkpoint_policy *p, const dc_st_file *file, const char *path) {
     const char *env = dc_st_meta_get(file, "env");
     snprintf(p->env, sizeof p->env, "%s", env ? env : "");
@@ -377,6 +415,7 @@ dc_status dc_checkpoint_open(dc_checkpoint_policy *p, const char *path) {
     dc_status status = check_file(&file, path);
     if (status == DC_OK && (status = read_method(p, &file)) != DC_OK && status != DC_NO_MEMORY)
         status = bad_method(path);
+    if (status == DC_OK) status = read_scales(p, &file, path);
     if (status == DC_OK) status = read_networks(p, &file, path);
     dc_st_close(&file);
     if (status != DC_OK) dc_checkpoint_close(p);
@@ -386,5 +425,6 @@ dc_status dc_checkpoint_open(dc_checkpoint_policy *p, const char *path) {
 void dc_checkpoint_close(dc_checkpoint_policy *p) {
     dc_params_free(&p->params);
     free(p->config);
+    free(p->scales);
     *p = (dc_checkpoint_policy){0};
 }

@@ -28,6 +28,8 @@ typedef struct dc_checkpoint_policy {
     char env[DC_TEXT_MAX]; // it was trained for; "": none is named
     dc_nets nets;
     dc_params params;
+    float *scales; // Nullable: owned
+    dc_scale obs_scale, goal_scale;
 } dc_checkpoint_policy;
 
 // Errors: DC_BAD_INPUT for a file that is damaged, of another format, or of an unknown agent.

@@ -26,6 +26,9 @@ const dc_option dc_run_table[] = {
                      "what is learned: steps d(s, g), or Q(s, a, g) = gamma^steps; auto: distance "
                      "for lock, else value"),
     DC_OPTION_REAL(dc_run_options, gamma, "0.99", 0, 0.9999999, "discount of the value form"),
+    DC_OPTION_CHOICE(dc_run_options, obs_scale, "auto", "auto|off|on",
+                     "networks see observations less their mean, divided by their deviation in the "
+                     "data; auto: bytes as 0 to 1, floats as they are"),
     DC_OPTION_LIST(dc_run_options, rep, "", 0, 1e6,
                    "goal representation, columns of an observation: first,count, or any number of "
                    "first,count,step,times; empty: all of it"),
@@ -138,7 +141,8 @@ dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
                               .batch = (int)o->batch,
                               .hidden = o->hidden,
                               .gamma = o->gamma,
-                              .steps = o->steps};
+                              .steps = o->steps,
+                              .scaling = (dc_scaling)o->obs_scale};
     out->form = o->form == 1 || (o->form == 0 && lock) ? &dc_form_distance : &dc_form_value;
     return read_rep(&o->rep, out);
 }

@@ -30,7 +30,7 @@ typedef struct dc_run_options {
     int64_t steps, seed, batch, threads, log_every, save_every, keep, eval_every, eval_episodes;
     dc_int_list hidden;
     double lr, tau, gamma;
-    int device, precision, feed, form;
+    int device, precision, feed, form, obs_scale;
     dc_int_list rep;
 } dc_run_options;
 

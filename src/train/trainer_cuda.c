@@ -111,7 +111,7 @@ static dc_status build_program(cuda_trainer *gpu, member *m, const dc_trainer_sp
 
 // Bytes of the columns that feeds take, each counted once: members may share them.
 static size_t data_bytes(const cuda_trainer *gpu) {
-    const float *seen[DC_FEEDS_MAX];
+    const void *seen[DC_FEEDS_MAX];
     size_t bytes = 0;
     for (int m = 0; m < gpu->count; m++) {
         const dc_agent *a = gpu->members[m].agent;
@@ -120,10 +120,10 @@ static size_t data_bytes(const cuda_trainer *gpu) {
             const dc_column *column = a->feeds.feeds[f].column;
             bool known = !column || (m && a->data == gpu->members[0].agent->data);
             for (int i = 0; i < count && !known; i++)
-                known = seen[i] == column->values;
+                known = seen[i] == dc_column_at(column, 0, 0);
             if (known) continue;
-            seen[count++] = column->values;
-            bytes += (size_t)a->data->rows * (size_t)column->width * sizeof(float);
+            seen[count++] = dc_column_at(column, 0, 0);
+            bytes += (size_t)a->data->rows * dc_column_row_size(column);
         }
     }
     return bytes;
