@@ -16,6 +16,7 @@ import numpy as np
 
 jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp  # noqa: E402
+from batches import arrays
 from safetensors.numpy import load_file, save_file  # noqa: E402
 
 DCRL = os.environ["DCRL"]
@@ -161,7 +162,7 @@ def program(weights, batch, o):
     with tempfile.TemporaryDirectory() as folder:
         w, b, g = (os.path.join(folder, n) for n in ("w.safetensors", "b.npz", "g.safetensors"))
         save_file(weights, w)
-        np.savez(b, **batch)
+        np.savez(b, **arrays(batch))
         sets = [f"form=value gamma={GAMMA} alpha={o['alpha']} policy={o['policy']} policy_after={o['policy_after']}", "rep=" + ",".join(map(str, o["rep"])) if o["rep"] else ""]
         sets += [f"{key}={o[key]}" for key in KEYS[o["agent"]]] + [o["sets"]]
         command = [DCRL, "grad", "--agent", o["agent"], "--weights", w, "--batch", b, "--out", g, "--updates", str(UPDATES)]

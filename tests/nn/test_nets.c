@@ -21,6 +21,7 @@ static void add_all(dc_nets *nets) {
                                .kind = DC_NET_PLAIN,
                                .in = OBS,
                                .out = ACT,
+                               .scaled = true,
                                .gain = 0.25,
                                .policy = true});
     dc_nets_add(nets, (dc_net){.name = "rep", .in = 2 * OBS, .out = REP});
@@ -130,7 +131,7 @@ static double most(const world *w, const char *name) {
     return x;
 }
 
-// The gain is that of the last layer alone, and 1 unless said otherwise.
+// The gain is that of the last layer alone, and 1 unless said otherwise. It may be 0.
 static void test_gain(void **state) {
     (void)state;
     world w;
@@ -143,10 +144,15 @@ static void test_gain(void **state) {
                 {"low_actor/2/w", sqrt(6.0 / (9 + ACT))}};
     for (int i = 0; i < 3; i++) {
         double x = most(&w, want[i].name);
-        print_message("%s %g %g\n", want[i].name, x, want[i].limit);
         assert_true(x <= want[i].limit * (1 + 1e-6) && x > 0.7 * want[i].limit);
     }
     dc_params_free(&w.params);
+    world zero = {0};
+    dc_nets_add(&zero.nets, (dc_net){.name = "still", .in = OBS, .out = ACT, .scaled = true});
+    dc_nets_place(&zero.nets, &zero.params, &hidden);
+    assert_int_equal(dc_params_alloc(&zero.params, 3), DC_OK);
+    assert_true(most(&zero, "still/1/w") > 0 && most(&zero, "still/2/w") <= 0);
+    dc_params_free(&zero.params);
 }
 
 // ---- what they compute ----
