@@ -58,6 +58,11 @@ static void segment_rows(dc_row_table *r, const dc_method *m, const dc_backup *b
                             "steps from its split to its end"));
 }
 
+// Does the oracle critic need rows of its own?
+static bool distils_goals(const dc_method *m, const dc_backup *b) {
+    return m->form->acts && m->rep && !b->propagation && b->distil == DC_DISTIL_GOALS;
+}
+
 static void propagation_rows(dc_row_table *r, const dc_method *m, const dc_backup *b) {
     bool pairs = m->form->goal_pairs;
     dc_row_rule state = DC_START("state", DC_STREAM_PROP, "start of a propagation row");
@@ -78,6 +83,10 @@ void dc_backup_rows(dc_row_table *r, const dc_method *m) {
     dc_backup b = backup_of(m);
     if (b.segments != DC_SEG_NONE) segment_rows(r, m, &b);
     if (b.propagation) propagation_rows(r, m, &b);
+    if (distils_goals(m, &b)) {
+        dc_rows_add(r, DC_START("state", DC_STREAM_PROP, "a state to distil"));
+        dc_rows_add(r, DC_GOAL("goal", "state", DC_STREAM_GOAL, b.goals, m->gamma, "its goal"));
+    }
     if (b.grounding) {
         dc_rows_add(r, DC_START("step_start", DC_STREAM_GROUND, "start of a single step"));
         dc_rows_add(r, DC_AFTER("step_end", "step_start", 1, "its end"));
@@ -225,8 +234,10 @@ dc_ref dc_backup_losses(dc_agent *a, const dc_method *m) {
     a->rows.choose = dc_choose_split;
     a->rows.choose_ctx = a;
     apply(a, &b, &n);
-    if (b.segments != DC_SEG_NONE)
+    if (b.segments != DC_SEG_NONE) {
         total = dc_batch_loss(a, "loss_dc", total, m->form->segment(a, &b, &n));
+        if (b.segment_weight > 0) total = dc_affine(&a->graph, total, b.segment_weight, 0);
+    }
     if (b.propagation)
         total = dc_batch_loss(a, "loss_prop", total, m->form->propagation(a, &b, &n));
     if (b.grounding) total = dc_batch_loss(a, "loss_ground", total, m->form->grounding(a, &n));

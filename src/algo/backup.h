@@ -15,6 +15,10 @@ typedef enum dc_segments { // where segments come from
     DC_SEG_PAIRS, // i.i.d. pairs, split once
 } dc_segments;
 
+// Rows on which the oracle critic is distilled where there is no propagation loss, whose rows cover goals
+// everywhere: states with goals by the mixture, or the segments, which hardly contain far goals.
+typedef enum dc_distil { DC_DISTIL_GOALS, DC_DISTIL_SEGMENTS } dc_distil;
+
 typedef struct dc_backup {
     dc_segments segments;
     dc_split split;
@@ -24,14 +28,16 @@ typedef struct dc_backup {
     bool propagation;
     int n; // steps of a propagation target
     bool grounding;
-    dc_goal_mix goals;    // of propagation; the distance form draws pairs instead
-    dc_use first, second; // weights of the children: DC_STOPPED (online) or DC_EMA
-    double kappa_dc;      // upper expectile, of value, of the segment loss
-    double kappa_prop;    // and of the propagation loss; 0: the form's own
-    double lambda;        // weight of a segment (1 + distance)^-lambda
-    int known;            // spans of up to this many steps are exact
-    bool clip;            // keep composed distances between 0 and the longest trajectory
-    int candidates;       // split=max
+    dc_goal_mix goals;     // of propagation; the distance form draws pairs instead
+    dc_use first, second;  // weights of the children: DC_STOPPED (online) or DC_EMA
+    double kappa_dc;       // upper expectile, of value, of the segment loss
+    double kappa_prop;     // and of the propagation loss; 0: the form's own
+    double lambda;         // weight of a segment (1 + distance)^-lambda
+    int known;             // spans of up to this many steps are exact
+    bool clip;             // keep composed distances between 0 and the longest trajectory
+    int candidates;        // split=max
+    double segment_weight; // of the segment loss beside the others; 0: 1
+    int distil;            // dc_distil
     const dc_policy *policy;
 } dc_backup;
 
@@ -99,6 +105,10 @@ dc_status dc_choose_split(void *ctx, int64_t count, const int64_t *i, const int6
     DC_OPTION_INT(                                                                                 \
         config, n, "0", 0, 1e6,                                                                    \
         "steps of a propagation target; distances up to n are exact; 0: 64, in the value form 25")
+#define DC_DISTIL_OPTION(config)                                                                   \
+    DC_OPTION_CHOICE(                                                                              \
+        config, distil, "goals", "goals|segments",                                                 \
+        "rows of the oracle critic without propagation: goals by goal_*, or segments")
 #define DC_KAPPA_PROP_OPTION(config)                                                               \
     DC_OPTION_REAL(config, kappa_prop, "0", 0, 0.99,                                               \
                    "expectile of the propagation loss, above 0.5 prefers shorter routes; 0: 0.5, " \

@@ -12,11 +12,13 @@
 // is divided into H / delta stages, and stage s has pairs of (s - 1) delta + 1 to s delta steps.
 #include "algo/backup.h"
 
+#include <math.h>
+
 typedef struct config {
     int64_t n, slots, candidates, rebuild_every, delta;
-    int split, order, targets, grounding;
+    int split, order, targets, grounding, distil;
     bool recursion, propagation, clip;
-    double kappa_dc, kappa_prop;
+    double kappa_dc, kappa_prop, segment_weight;
     dc_goal_mix goals;
     dc_policy policy;
 } config;
@@ -32,6 +34,9 @@ enum { AUTO, ON, OFF }; // of grounding
         DC_OPTION_REAL(config, kappa_dc, "0", 0, 0.99,                                             \
                        "expectile of the segment loss; 0: 0.5, or 0.7 without propagation"),       \
         DC_KAPPA_PROP_OPTION(config),                                                              \
+        DC_OPTION_REAL(config, segment_weight, "1", 1e-6, 1e6,                                     \
+                       "weight of the segment loss beside the propagation loss"),                  \
+        DC_DISTIL_OPTION(config),                                                                  \
         DC_OPTION_CHOICE(config, grounding, "auto", "auto|on|off",                                 \
                          "loss on single steps; auto: on when neither trees nor stages nor "       \
                          "n-step rows supply them"),                                               \
@@ -84,6 +89,8 @@ static dc_backup backup(const dc_method *m) {
     b.grounding = c->grounding == AUTO ? lone : c->grounding == ON;
     b.kappa_dc = c->kappa_dc > 0 ? c->kappa_dc : c->propagation ? 0.5 : 0.7;
     b.kappa_prop = c->kappa_prop;
+    b.segment_weight = fabs(c->segment_weight - 1) > 0 ? c->segment_weight : 0;
+    b.distil = c->distil;
     b.goals = c->goals;
     b.known = c->propagation && m->form->goal_pairs ? b.n : 1;
     b.clip = c->clip;

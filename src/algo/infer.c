@@ -159,8 +159,9 @@ void dc_infer_write(dc_infer *q, int row, const float *obs, const float *goal, c
                                                                         : NULL;
             const dc_scale *scale = scale_of(q, q->input[i].kinds[f]);
             for (int c = 0; from && c < width; c++)
-                out[c] = scale ? ((dc_real)from[c] - (dc_real)scale->mean[c]) * (dc_real)scale->rate[c]
-                               : (dc_real)from[c];
+                out[c] =
+                    scale ? ((dc_real)from[c] - (dc_real)scale->mean[c]) * (dc_real)scale->rate[c]
+                          : (dc_real)from[c];
             out += width;
         }
     }

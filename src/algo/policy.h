@@ -58,9 +58,9 @@ typedef struct dc_policy {
         DC_ACTOR_GOAL_OPTIONS(config),                                                             \
         DC_OPTION_BOOL_AS("actor_layernorm", config, policy.layernorm, "on",                       \
                           "LayerNorm in the policy's network"),                                    \
-        DC_OPTION_REAL_AS("actor_gain", config, policy.head_gain, "0.01", 0, 10,                   \
+        DC_OPTION_REAL_AS("actor_gain", config, policy.head_gain, "0.1", 0, 10,                    \
                           "ddpgbc: factor on the initial weights of the policy's last layer"),     \
-        DC_OPTION_REAL_AS("flow_gain", config, policy.flow_gain, "0.01", 0, 10,                    \
+        DC_OPTION_REAL_AS("flow_gain", config, policy.flow_gain, "1", 0, 10,                       \
                           "rejection: factor on the initial weights of the flow's last layer")
 
 // The rows that a policy is trained on: the state (with its action) and its goal.

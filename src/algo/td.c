@@ -10,6 +10,7 @@
 typedef struct config {
     int64_t n;
     double kappa_prop;
+    int distil;
     dc_goal_mix goals;
     dc_policy policy;
 } config;
@@ -29,7 +30,8 @@ static const dc_option options_1[] = {
     {0},
 };
 
-static const dc_option options_mc[] = {DC_POLICY_OPTIONS(config), {0}};
+static const dc_option options_mc[] = {
+    DC_GOAL_OPTIONS(config), DC_DISTIL_OPTION(config), DC_POLICY_OPTIONS(config), {0}};
 
 static dc_backup steps_backup(const dc_method *m, int n) {
     const config *c = m->config;
@@ -51,12 +53,15 @@ static dc_backup backup_1(const dc_method *m) {
 
 // A segment both of whose parts are known, whatever their span.
 static dc_backup backup_mc(const dc_method *m) {
+    const config *c = m->config;
     return (dc_backup){.segments = DC_SEG_PAIRS,
                        .first = DC_STOPPED,
                        .second = DC_STOPPED,
                        .kappa_dc = 0.5,
                        .known = INT_MAX,
-                       .policy = &((const config *)m->config)->policy};
+                       .goals = c->goals,
+                       .distil = c->distil,
+                       .policy = &c->policy};
 }
 
 const dc_algo dc_algo_td_n = {.name = "td-n",

@@ -12,6 +12,7 @@ typedef struct config {
     int64_t n;
     double kappa, kappa_prop, lambda;
     bool clip;
+    int distil;
     dc_goal_mix goals;
     dc_policy policy;
 } config;
@@ -24,7 +25,14 @@ typedef struct config {
                    "weigh a pair by (1 + distance)^-lambda; 0 weighs all alike")
 
 static const dc_option options[] = {
-    KAPPA, LAMBDA, DC_CLIP_OPTION(config), DC_POLICY_OPTIONS(config), {0}};
+    KAPPA,
+    LAMBDA,
+    DC_CLIP_OPTION(config),
+    DC_GOAL_OPTIONS(config),
+    DC_DISTIL_OPTION(config),
+    DC_POLICY_OPTIONS(config),
+    {0},
+};
 
 static const dc_option options_n[] = {
     DC_N_OPTION(config),
@@ -47,6 +55,8 @@ static dc_backup backup(const dc_method *m) {
                        .lambda = c->lambda,
                        .clip = c->clip,
                        .known = 1,
+                       .goals = c->goals,
+                       .distil = c->distil,
                        .policy = &c->policy};
 }
 
@@ -57,7 +67,6 @@ static dc_backup backup_n(const dc_method *m) {
     b.n = dc_backup_n(m, c->n);
     b.known = m->form->goal_pairs ? b.n : 1;
     b.kappa_prop = c->kappa_prop;
-    b.goals = c->goals;
     return b;
 }
 

@@ -82,18 +82,22 @@ static dc_ref policy_loss(dc_agent *a, const dc_policy *p, dc_ref total) {
 
 // ---- the form ----
 
-// Distil on the rows of the propagation loss, which cover goals everywhere, else on segments.
-static dc_ref oracle(dc_agent *a, const dc_backup_nodes *n) {
-    bool prop = n->prop >= 0;
-    const char *state = prop ? "state" : "segment_start", *goal = prop ? "goal" : "segment_end";
+// Distil on the rows of the propagation loss; without one on rows of the same law, or on segments.
+static dc_ref oracle(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n) {
+    bool own = n->prop < 0 && b->distil == DC_DISTIL_GOALS, goals = n->prop >= 0 || own;
+    const char *state = goals ? "state" : "segment_start", *goal = goals ? "goal" : "segment_end";
     dc_ref x = DC_BATCH(a, "oracle", OBS(state), GOAL(goal), ACT(state));
     dc_ref logit = dc_agent_net(a, "oracle_critic", x, DC_LIVE);
-    dc_ref target = dc_sigmoid(&a->graph, dc_stop(&a->graph, prop ? n->prop : n->parent));
+    dc_ref taught = n->prop >= 0 ? n->prop : n->parent;
+    if (own)
+        taught = dc_agent_net(a, "critic", DC_BATCH(a, "taught", OBS(state), OBS(goal), ACT(state)),
+                              DC_STOPPED);
+    dc_ref target = dc_sigmoid(&a->graph, dc_stop(&a->graph, taught));
     return dc_bce(&a->graph, "loss_oracle", logit, target, 0.5, 2);
 }
 
 static dc_ref rest(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n, dc_ref total) {
-    if (a->method.rep) total = dc_batch_loss(a, "loss_oracle", total, oracle(a, n));
+    if (a->method.rep) total = dc_batch_loss(a, "loss_oracle", total, oracle(a, b, n));
     total = policy_loss(a, b->policy, total);
     dc_ref q = dc_sigmoid(&a->graph, n->prop >= 0 ? n->prop : n->parent);
     dc_agent_metric(a, "value_mean", dc_mean(&a->graph, "value_mean", q));
