@@ -112,7 +112,7 @@ static void make_plain(dc_graph *g) {
         if (n->op < DC_FIRST_COMPUTED) continue;
         int64_t *places[] = {&n->offset, &n->grad_offset, &n->aux_offset, &n->scratch_offset};
         int64_t cells = (int64_t)n->e * n->rows * n->cols;
-        int64_t sizes[] = {cells, cells, dc_op_aux(g, n), dc_op_scratch(g, n)};
+        int64_t sizes[] = {cells, cells, n->aux, n->scratch};
         for (int k = 0; k < 4; k++) {
             *places[k] = next;
             next += (sizes[k] + 15) / 16 * 16;

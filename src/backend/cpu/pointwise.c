@@ -1,13 +1,13 @@
-// Ops that work number by number on narrow tensors (distances, targets, weights): a few thousand
-// numbers a step, so plain loops in one thread.
+// Ops that work number by number on tensors of few columns (distances, targets, weights): a few
+// thousand numbers per step, so plain loops in one thread. gelu, which works on whole layers, has a
+// file of its own.
 #include "backend/cpu/cpu.h"
 
 #include "backend/cpu/fastmath.h"
 
 #include <math.h>
-#include <string.h>
 
-// Walks an op: inputs and output of one (e, row-range) as flat arrays of `count` numbers.
+// Walks an op: inputs and output of one member as flat arrays of `count` numbers, its rows in use.
 typedef struct walk {
     const dc_real *x[DC_INPUTS];
     dc_real *y;
@@ -16,13 +16,12 @@ typedef struct walk {
 
 static walk forward_at(const dc_exec *x, const dc_node *n, int e) {
     DC_CHECK(n->in_count > 0);
-    walk w = {.count = (int64_t)n->rows * n->cols};
+    dc_view y = dc_output(x, n);
+    walk w = {.y = y.p + e * y.step, .count = (int64_t)y.rows * y.cols};
     for (int i = 0; i < n->in_count; i++) {
         dc_view v = dc_value(x, n->in[i]);
         w.x[i] = v.p + e * v.step;
     }
-    dc_view y = dc_value(x, dc_self(x, n));
-    w.y = y.p + e * y.step;
     return w;
 }
 
@@ -35,9 +34,9 @@ typedef struct back {
 } back;
 
 static back backward_at(const dc_exec *x, const dc_node *n, int i, int e) {
-    DC_CHECK(x->graph->nodes[n->in[i]].e == n->e); // what all members share is data
     DC_CHECK(n->in_count > 0);
-    back b = {.count = (int64_t)(n->hi - n->lo) * n->cols, .keep = dc_adds(x, n, i)};
+    bool second = e > 0 && x->graph->nodes[n->in[i]].e < n->e; // one input for all members
+    back b = {.count = (int64_t)(n->hi - n->lo) * n->cols, .keep = dc_adds(x, n, i) || second};
     for (int k = 0; k < n->in_count; k++) {
         dc_view v = dc_input_value(x, n, k);
         b.x[k] = v.p + e * v.step;
@@ -119,15 +118,6 @@ void dc_cpu_within_bwd(const dc_exec *x, const dc_node *n) {
     BACKWARD(2, known(b.x[0][m], most) ? 0 : b.dy[m])
 }
 
-void dc_cpu_unpack_fwd(const dc_exec *x, const dc_node *n) {
-    FORWARD(w.x[0][m] >= 0 ? w.x[1][(int64_t)w.x[0][m]] : 0)
-}
-
-void dc_cpu_unpack_bwd(const dc_exec *x, const dc_node *n) {
-    (void)x;
-    (void)n;
-}
-
 static dc_real decayed(dc_real v, double lambda) {
     return (dc_real)pow(1 + (v < 0 ? 0 : (double)v), -lambda); // NaN stays NaN here too
 }
@@ -141,7 +131,7 @@ void dc_cpu_decay_bwd(const dc_exec *x, const dc_node *n) {
 }
 
 static dc_real logistic(dc_real v) {
-    return 1 / (1 + dc_exp(-v));
+    return 1 / (1 + dc_fast_exp(-v));
 }
 
 void dc_cpu_sigmoid_fwd(const dc_exec *x, const dc_node *n) {
@@ -160,60 +150,30 @@ void dc_cpu_softplus_bwd(const dc_exec *x, const dc_node *n) {
     BACKWARD(0, b.dy[m] * logistic(b.x[0][m]))
 }
 
-void dc_cpu_power_fwd(const dc_exec *x, const dc_node *n) {
-    FORWARD((dc_real)pow(n->a, (double)w.x[0][m]))
+void dc_cpu_power_fwd(const dc_exec *x,
+                      const dc_node *n){FORWARD((dc_real)pow(n->a, (double)w.x[0][m]))}
+
+DC_CPU_NO_GRADIENT(power)
+
+    void dc_cpu_exp_fwd(const dc_exec *x, const dc_node *n) {
+    FORWARD((dc_real)exp((double)w.x[0][m]))
 }
 
-void dc_cpu_power_bwd(const dc_exec *x, const dc_node *n) {
-    (void)x;
-    (void)n;
+void dc_cpu_exp_bwd(const dc_exec *x, const dc_node *n) {
+    BACKWARD(0, b.dy[m] * (dc_real)exp((double)b.x[0][m]))
 }
 
-// The member that is least at number m; the first of equals.
-static int least_at(dc_view v, int64_t m) {
-    int least = 0;
-    for (int e = 1; e < v.e; e++)
-        if (v.p[e * v.step + m] < v.p[least * v.step + m]) least = e;
-    return least;
+void dc_cpu_relu_fwd(const dc_exec *x, const dc_node *n) {
+    FORWARD(w.x[0][m] < 0 ? 0 : w.x[0][m]) // NaN stays NaN
 }
 
-void dc_cpu_ensemble_min_fwd(const dc_exec *x, const dc_node *n) {
-    dc_view v = dc_value(x, n->in[0]), y = dc_value(x, dc_self(x, n));
-    for (int64_t m = 0; m < (int64_t)n->rows * n->cols; m++)
-        y.p[m] = v.p[least_at(v, m) * v.step + m];
+void dc_cpu_relu_bwd(const dc_exec *x, const dc_node *n) {
+    BACKWARD(0, b.x[0][m] > 0 ? b.dy[m] : 0)
 }
 
-void dc_cpu_ensemble_min_bwd(const dc_exec *x, const dc_node *n) {
-    if (!dc_wants(x, n, 0)) return;
-    dc_view v = dc_input_value(x, n, 0), dx = dc_input_gradient(x, n, 0),
-            dy = dc_gradient(x, dc_self(x, n));
-    bool add = dc_adds(x, n, 0);
-    for (int64_t m = 0; m < (int64_t)dy.rows * dy.cols; m++) {
-        int least = least_at(v, m);
-        for (int e = 0; e < v.e; e++) {
-            dc_real *out = &dx.p[e * dx.step + m];
-            *out = (add ? *out : 0) + (e == least ? dy.p[m] : 0);
-        }
-    }
+void dc_cpu_side_fwd(const dc_exec *x, const dc_node *n) {
+    dc_real above = (dc_real)n->a, below = (dc_real)(1 - n->a);
+    FORWARD(w.x[0][m] >= 0 ? above : below)
 }
 
-void dc_cpu_splice_fwd(const dc_exec *x, const dc_node *n) {
-    dc_view from = dc_value(x, n->in[0]), part = dc_value(x, n->in[1]),
-            y = dc_value(x, dc_self(x, n));
-    for (int r = 0; r < n->rows; r++) {
-        dc_real *row = y.p + (int64_t)r * n->cols;
-        memcpy(row, from.p + (int64_t)r * n->cols, (size_t)n->cols * sizeof *row);
-        memcpy(row + (int)n->a, part.p + (int64_t)r * part.cols, (size_t)part.cols * sizeof *row);
-    }
-}
-
-void dc_cpu_splice_bwd(const dc_exec *x, const dc_node *n) {
-    if (!dc_wants(x, n, 1)) return;
-    dc_view dx = dc_input_gradient(x, n, 1), dy = dc_gradient(x, dc_self(x, n));
-    bool add = dc_adds(x, n, 1);
-    for (int r = 0; r < dy.rows; r++)
-        for (int c = 0; c < dx.cols; c++) {
-            dc_real *out = &dx.p[(int64_t)r * dx.cols + c];
-            *out = (add ? *out : 0) + dy.p[(int64_t)r * dy.cols + (int)n->a + c];
-        }
-}
+DC_CPU_NO_GRADIENT(side)
