@@ -2,6 +2,7 @@
 // is a node with inputs; what it computes is known to the backends alone.
 #include "tensor/graph.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -120,54 +121,49 @@ static void shape_one_member(dc_node *n, const dc_node **in) {
 enum { NONE = 0, X = 1, Y = 2, Z = 4 };
 
 static const dc_op_rule table[DC_OPS] = {
+    // clang-format off
     [DC_OP_INPUT] = {.name = "input", .attributes = "", .text = "data"},
     [DC_OP_PARAM] = {.name = "param", .attributes = "", .text = "weights"},
-    [DC_OP_ROWS] = {.name = "rows",
-                    .least = 1,
-                    .most = 1,
-                    .flows = X,
-                    .rowwise = X,
-                    .attributes = "",
-                    .text = "some rows of x, at no cost"},
-    [DC_OP_STOP] = {.name = "stop",
-                    .least = 1,
-                    .most = 1,
-                    .rowwise = X,
-                    .attributes = "",
-                    .text = "x without gradient, at no cost"},
-#define OP(name, least, most, op_class, shape, reads, flows, rowwise, attributes, text)            \
-    [DC_OP_##name] = {#name, least, most,    DC_CLASS_##op_class, shape_##shape,                   \
-                      reads, flows, rowwise, attributes,          text},
+    [DC_OP_ROWS] = {.name = "rows", .least = 1, .most = 1, .flows = X, .rowwise = X,
+                    .attributes = "", .text = "some rows of x, at no cost"},
+    [DC_OP_STOP] = {.name = "stop", .least = 1, .most = 1, .flows = NONE, .rowwise = X,
+                    .attributes = "", .text = "x without gradient, at no cost"},
+#define OP(name, least, most, op_class, shape, ...)                                                \
+    [DC_OP_##name] = {#name, least, most, DC_CLASS_##op_class, shape_##shape, __VA_ARGS__},
 #include "tensor/ops.def"
 #undef OP
+    // clang-format on
 };
 
 const dc_op_rule *dc_rule(dc_op op) {
     return &table[op];
 }
 
-static int put(char *text, size_t size, const dc_node *n) {
-    return snprintf(text, size, "(%d, %d, %d)", n->e, n->rows, n->cols);
+static void append(char *text, size_t size, const char *format, ...) {
+    size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + used, size - used, format, args);
+    va_end(args);
 }
 
 void dc_op_describe(const dc_graph *g, dc_ref r, char *text, size_t size) {
     const dc_node *n = &g->nodes[r];
     const dc_op_rule *rule = dc_rule(n->op);
-    size_t used = (size_t)snprintf(text, size, "%s \"%s\" of ", rule->name, n->name);
-    for (int i = 0; i < n->in_count && used < size; i++) {
-        used += (size_t)put(text + used, size - used, &g->nodes[n->in[i]]);
-        if (used < size) used += (size_t)snprintf(text + used, size - used, ", ");
+    *text = 0;
+    append(text, size, "%s \"%s\" of ", rule->name, n->name);
+    for (int i = 0; i < n->in_count; i++) {
+        const dc_node *x = &g->nodes[n->in[i]];
+        append(text, size, "(%d, %d, %d), ", x->e, x->rows, x->cols);
     }
-    // The names of a and b are parted by a comma.
     double values[2] = {n->a, n->b};
     const char *name = rule->attributes;
-    for (int i = 0; i < 2 && *name && used < size; i++) {
+    for (int i = 0; i < 2 && *name; i++) {
         int length = (int)strcspn(name, ",");
-        used += (size_t)snprintf(text + used, size - used, "%.*s %g, ", length, name, values[i]);
-        name += length + (name[length] ? 2 : 0);
+        append(text, size, "%.*s %g, ", length, name, values[i]);
+        name += length + (int)strspn(name + length, ", ");
     }
-    if (used < size) used += (size_t)snprintf(text + used, size - used, "to ");
-    if (used < size) put(text + used, size - used, n);
+    append(text, size, "to (%d, %d, %d)", n->e, n->rows, n->cols);
 }
 
 // ---- constructors ----

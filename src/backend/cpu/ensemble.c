@@ -1,11 +1,13 @@
 // Ops that bring the members of an ensemble together, number by number.
 #include "backend/cpu/cpu.h"
 
-// The member that is least at number m; the first of equals.
+// The member that is least at number m; the first of equals, or the first that is NaN.
 static int least_at(dc_view v, int64_t m) {
     int least = 0;
-    for (int e = 1; e < v.e; e++)
-        if (v.p[e * v.step + m] < v.p[least * v.step + m]) least = e;
+    for (int e = 1; e < v.e; e++) {
+        dc_real so_far = v.p[least * v.step + m], next = v.p[e * v.step + m];
+        if (so_far == so_far && !(next >= so_far)) least = e;
+    }
     return least;
 }
 
