@@ -22,15 +22,24 @@ void dc_cpu_gelu_fwd(const dc_exec *x, const dc_node *n) {
     dc_cpu_each_block(x->pool, fwd_rows, &j, j.y.e, j.y.rows);
 }
 
+static dc_real slope(dc_real x) {
+    dc_real gate = dc_fast_gelu_gate(x);
+    return dc_fast_gelu_slope(x, gate, x * gate);
+}
+
 static void bwd_rows(const void *ctx, int e, int r0, int r1) {
     const job *j = ctx;
     const dc_real *x = dc_row(j->x, e, r0), *dy = dc_row(j->dy, e, r0);
-    dc_real *dx = dc_row(j->dx, e, r0), add = j->add;
+    dc_real *dx = dc_row(j->dx, e, r0);
     int64_t count = (int64_t)(r1 - r0) * j->x.cols;
+    if (j->add) {
 #pragma omp simd
-    for (int64_t m = 0; m < count; m++) {
-        dc_real s = dc_fast_gelu_gate(x[m]);
-        dx[m] = (add != 0 ? dx[m] : 0) + dy[m] * dc_fast_gelu_slope(x[m], s, x[m] * s);
+        for (int64_t m = 0; m < count; m++)
+            dx[m] += dy[m] * slope(x[m]);
+    } else {
+#pragma omp simd
+        for (int64_t m = 0; m < count; m++)
+            dx[m] = dy[m] * slope(x[m]);
     }
 }
 

@@ -1,179 +1,158 @@
-// Ops that work number by number on tensors of few columns (distances, targets, weights): a few
-// thousand numbers per step, so plain loops in one thread. gelu, which works on whole layers, has a
-// file of its own.
+// Ops that work number by number. Each is an expression for the output and one for the gradient of an
+// input, in
+//     X(0) X(1) X(2)   the number of each input
+//     DY               the gradient of the output
+//     i                the input that gradient is for
+//     a, b             the attributes
+// Large tensors go to threads in blocks of rows. gelu, which works on whole layers, has a file and
+// compiler flags of its own.
 #include "backend/cpu/cpu.h"
 
 #include "backend/cpu/fastmath.h"
 
 #include <math.h>
 
-// Walks an op: inputs and output of one member as flat arrays of `count` numbers, its rows in use.
-typedef struct walk {
-    const dc_real *x[DC_INPUTS];
-    dc_real *y;
-    int64_t count;
-} walk;
+enum { SMALL = 1 << 14 }; // numbers that are done sooner than threads wake up
 
-static walk forward_at(const dc_exec *x, const dc_node *n, int e) {
-    DC_CHECK(n->in_count > 0);
-    dc_view y = dc_output(x, n);
-    walk w = {.y = y.p + e * y.step, .count = (int64_t)y.rows * y.cols};
-    for (int i = 0; i < n->in_count; i++) {
-        dc_view v = dc_value(x, n->in[i]);
-        w.x[i] = v.p + e * v.step;
-    }
-    return w;
-}
+typedef struct job {
+    const dc_exec *x;
+    const dc_node *n;
+    int input; // backward: the one that gradient is for
+    bool sum;  // its one member has gradient from all of the op's
+} job;
 
-// Backward: trained rows of the inputs, the output's gradient as dy, input i's gradient as dx.
-typedef struct back {
+// Some rows of one member as flat arrays; in backward, of the trained rows.
+typedef struct span {
     const dc_real *x[DC_INPUTS], *dy;
-    dc_real *dx;
-    dc_real keep; // 1 if dx is added to, else 0
+    dc_real *out; // the output or an input's gradient
+    bool add;
     int64_t count;
-} back;
+} span;
 
-static back backward_at(const dc_exec *x, const dc_node *n, int i, int e) {
+static span forward_span(const job *j, int e, int r0, int r1) {
+    const dc_node *n = j->n;
     DC_CHECK(n->in_count > 0);
-    bool second = e > 0 && x->graph->nodes[n->in[i]].e < n->e; // one input for all members
-    back b = {.count = (int64_t)(n->hi - n->lo) * n->cols, .keep = dc_adds(x, n, i) || second};
-    for (int k = 0; k < n->in_count; k++) {
-        dc_view v = dc_input_value(x, n, k);
-        b.x[k] = v.p + e * v.step;
+    span s = {.out = dc_row(dc_output(j->x, n), e, r0), .count = (int64_t)(r1 - r0) * n->cols};
+    for (int k = 0; k < n->in_count; k++)
+        s.x[k] = dc_row(dc_value(j->x, n->in[k]), e, r0);
+    return s;
+}
+
+static span backward_span(const job *j, int e, int r0, int r1) {
+    const dc_node *n = j->n;
+    DC_CHECK(n->in_count > 0);
+    span s = {.out = dc_row(dc_input_gradient(j->x, n, j->input), e, r0),
+              .dy = dc_row(dc_gradient(j->x, dc_self(j->x, n)), e, r0),
+              .add = dc_adds(j->x, n, j->input) || (j->sum && e > 0),
+              .count = (int64_t)(r1 - r0) * n->cols};
+    for (int k = 0; k < n->in_count; k++)
+        s.x[k] = dc_row(dc_input_value(j->x, n, k), e, r0);
+    return s;
+}
+
+static void each_block(const job *j, dc_rows_fn *fn, int members, int rows) {
+    bool small = (int64_t)members * rows * j->n->cols <= SMALL;
+    dc_cpu_each_block(small ? NULL : j->x->pool, fn, j, members, rows);
+}
+
+static void forward(const dc_exec *x, const dc_node *n, dc_rows_fn *fn) {
+    job j = {.x = x, .n = n};
+    each_block(&j, fn, n->e, dc_output(x, n).rows);
+}
+
+static void backward(const dc_exec *x, const dc_node *n, dc_rows_fn *fn) {
+    for (int i = 0; i < n->in_count; i++) {
+        if (!dc_flows(n, i) || !dc_wants(x, n, i)) continue;
+        job j = {.x = x, .n = n, .input = i, .sum = x->graph->nodes[n->in[i]].e < n->e};
+        each_block(&j, fn, j.sum ? 1 : n->e, n->hi - n->lo);
     }
-    dc_view dy = dc_gradient(x, dc_self(x, n)), dx = dc_input_gradient(x, n, i);
-    b.dy = dy.p + e * dy.step;
-    b.dx = dx.p + e * dx.step;
-    return b;
 }
 
-// The value of y (or dx) at every number m, for every ensemble member.
-#define FORWARD(expression)                                                                        \
-    for (int e = 0; e < n->e; e++) {                                                               \
-        walk w = forward_at(x, n, e);                                                              \
-        for (int64_t m = 0; m < w.count; m++)                                                      \
-            w.y[m] = (expression);                                                                 \
-    }
-#define BACKWARD(i, expression)                                                                    \
-    for (int e = 0; dc_wants(x, n, i) && e < n->e; e++) {                                          \
-        back b = backward_at(x, n, i, e);                                                          \
-        for (int64_t m = 0; m < b.count; m++)                                                      \
-            b.dx[m] = (b.keep != 0 ? b.dx[m] : 0) + (expression);                                  \
+#define X(k) s.x[k][m]
+#define DY   s.dy[m]
+
+#define FORWARD(op, expression)                                                                    \
+    static void op##_fwd_rows(const void *ctx, int e, int r0, int r1) {                            \
+        const job *j = ctx;                                                                        \
+        const double a = j->n->a, b = j->n->b;                                                     \
+        (void)a, (void)b;                                                                          \
+        span s = forward_span(j, e, r0, r1);                                                       \
+        for (int64_t m = 0; m < s.count; m++)                                                      \
+            s.out[m] = (expression);                                                               \
+    }                                                                                              \
+    void dc_cpu_##op##_fwd(const dc_exec *x, const dc_node *n) {                                   \
+        forward(x, n, op##_fwd_rows);                                                              \
     }
 
-void dc_cpu_add_fwd(const dc_exec *x, const dc_node *n) {
-    FORWARD(w.x[0][m] + w.x[1][m])
-}
+#define BACKWARD(op, expression)                                                                   \
+    static void op##_bwd_rows(const void *ctx, int first, int r0, int r1) {                        \
+        const job *j = ctx;                                                                        \
+        const double a = j->n->a, b = j->n->b;                                                     \
+        const int i = j->input, end = j->sum ? j->n->e : first + 1;                                \
+        (void)a, (void)b, (void)i;                                                                 \
+        for (int e = first; e < end; e++) {                                                        \
+            span s = backward_span(j, e, r0, r1);                                                  \
+            for (int64_t m = 0; m < s.count; m++)                                                  \
+                s.out[m] = (s.add ? s.out[m] : 0) + (expression);                                  \
+        }                                                                                          \
+    }                                                                                              \
+    void dc_cpu_##op##_bwd(const dc_exec *x, const dc_node *n) {                                   \
+        backward(x, n, op##_bwd_rows);                                                             \
+    }
 
-void dc_cpu_add_bwd(const dc_exec *x, const dc_node *n) {
-    BACKWARD(0, b.dy[m])
-    BACKWARD(1, b.dy[m])
-}
+FORWARD(add, X(0) + X(1))
+BACKWARD(add, DY)
 
-void dc_cpu_mul_fwd(const dc_exec *x, const dc_node *n) {
-    FORWARD(w.x[0][m] * w.x[1][m])
-}
+FORWARD(mul, X(0) * X(1))
+BACKWARD(mul, DY *X(1 - i))
 
-void dc_cpu_mul_bwd(const dc_exec *x, const dc_node *n) {
-    BACKWARD(0, b.dy[m] * b.x[1][m])
-    BACKWARD(1, b.dy[m] * b.x[0][m])
-}
-
-void dc_cpu_affine_fwd(const dc_exec *x, const dc_node *n) {
-    dc_real scale = (dc_real)n->a, shift = (dc_real)n->b;
-    FORWARD(w.x[0][m] * scale + shift)
-}
-
-void dc_cpu_affine_bwd(const dc_exec *x, const dc_node *n) {
-    dc_real scale = (dc_real)n->a;
-    BACKWARD(0, b.dy[m] * scale)
-}
+FORWARD(affine, X(0) * (dc_real)a + (dc_real)b)
+BACKWARD(affine, (dc_real)a *DY)
 
 static dc_real clipped(dc_real v, dc_real least, dc_real most) {
     if (v < least) return least;
     return v > most ? most : v; // NaN stays NaN, so that the guard sees it
 }
 
-void dc_cpu_clip_fwd(const dc_exec *x, const dc_node *n) {
-    dc_real least = (dc_real)n->a, most = (dc_real)n->b;
-    FORWARD(clipped(w.x[0][m], least, most))
+FORWARD(clip, clipped(X(0), (dc_real)a, (dc_real)b))
+BACKWARD(clip, X(0) >= (dc_real)a && X(0) <= (dc_real)b ? DY : 0)
+
+static bool known(dc_real steps, dc_real most) {
+    return steps >= 0 && steps <= most;
 }
 
-void dc_cpu_clip_bwd(const dc_exec *x, const dc_node *n) {
-    dc_real least = (dc_real)n->a, most = (dc_real)n->b;
-    BACKWARD(0, b.x[0][m] >= least && b.x[0][m] <= most ? b.dy[m] : 0)
+FORWARD(within, known(X(0), (dc_real)a) ? X(1) : X(2))
+BACKWARD(within, known(X(0), (dc_real)a) ? 0 : DY)
+
+static dc_real decayed(dc_real v, double rate) {
+    return (dc_real)pow(1 + (v < 0 ? 0 : (double)v), -rate); // NaN stays NaN here too
 }
 
-static bool known(dc_real steps, dc_real n) {
-    return steps >= 0 && steps <= n;
-}
+FORWARD(decay, decayed(X(0), a))
+BACKWARD(decay, X(0) <= 0 ? 0 : DY * (dc_real)-a * decayed(X(0), a + 1))
 
-void dc_cpu_within_fwd(const dc_exec *x, const dc_node *n) {
-    dc_real most = (dc_real)n->a;
-    FORWARD(known(w.x[0][m], most) ? w.x[1][m] : w.x[2][m])
-}
+FORWARD(power, (dc_real)pow(a, (double)X(0)))
+DC_CPU_NO_GRADIENT(power)
 
-void dc_cpu_within_bwd(const dc_exec *x, const dc_node *n) {
-    dc_real most = (dc_real)n->a;
-    BACKWARD(2, known(b.x[0][m], most) ? 0 : b.dy[m])
-}
-
-static dc_real decayed(dc_real v, double lambda) {
-    return (dc_real)pow(1 + (v < 0 ? 0 : (double)v), -lambda); // NaN stays NaN here too
-}
-
-void dc_cpu_decay_fwd(const dc_exec *x, const dc_node *n) {
-    FORWARD(decayed(w.x[0][m], n->a))
-}
-
-void dc_cpu_decay_bwd(const dc_exec *x, const dc_node *n) {
-    BACKWARD(0, b.x[0][m] <= 0 ? 0 : b.dy[m] * (dc_real)-n->a * decayed(b.x[0][m], n->a + 1))
-}
+FORWARD(exp, (dc_real)exp((double)X(0)))
+BACKWARD(exp, (dc_real)exp((double)X(0)) * DY)
 
 static dc_real logistic(dc_real v) {
     return 1 / (1 + dc_fast_exp(-v));
 }
 
-void dc_cpu_sigmoid_fwd(const dc_exec *x, const dc_node *n) {
-    FORWARD(logistic(w.x[0][m]))
+FORWARD(sigmoid, logistic(X(0)))
+BACKWARD(sigmoid, DY *logistic(X(0)) * (1 - logistic(X(0))))
+
+static dc_real softplus(double v) {
+    return (dc_real)(fmax(v, 0) + log1p(exp(-fabs(v))));
 }
 
-void dc_cpu_sigmoid_bwd(const dc_exec *x, const dc_node *n) {
-    BACKWARD(0, b.dy[m] * logistic(b.x[0][m]) * (1 - logistic(b.x[0][m])))
-}
+FORWARD(softplus, softplus((double)X(0)))
+BACKWARD(softplus, DY *logistic(X(0)))
 
-void dc_cpu_softplus_fwd(const dc_exec *x, const dc_node *n) {
-    FORWARD((dc_real)(fmax((double)w.x[0][m], 0) + log1p(exp(-fabs((double)w.x[0][m])))))
-}
+FORWARD(relu, X(0) < 0 ? 0 : X(0)) // NaN stays NaN
+BACKWARD(relu, X(0) > 0 ? DY : 0)
 
-void dc_cpu_softplus_bwd(const dc_exec *x, const dc_node *n) {
-    BACKWARD(0, b.dy[m] * logistic(b.x[0][m]))
-}
-
-void dc_cpu_power_fwd(const dc_exec *x,
-                      const dc_node *n){FORWARD((dc_real)pow(n->a, (double)w.x[0][m]))}
-
-DC_CPU_NO_GRADIENT(power)
-
-    void dc_cpu_exp_fwd(const dc_exec *x, const dc_node *n) {
-    FORWARD((dc_real)exp((double)w.x[0][m]))
-}
-
-void dc_cpu_exp_bwd(const dc_exec *x, const dc_node *n) {
-    BACKWARD(0, b.dy[m] * (dc_real)exp((double)b.x[0][m]))
-}
-
-void dc_cpu_relu_fwd(const dc_exec *x, const dc_node *n) {
-    FORWARD(w.x[0][m] < 0 ? 0 : w.x[0][m]) // NaN stays NaN
-}
-
-void dc_cpu_relu_bwd(const dc_exec *x, const dc_node *n) {
-    BACKWARD(0, b.x[0][m] > 0 ? b.dy[m] : 0)
-}
-
-void dc_cpu_side_fwd(const dc_exec *x, const dc_node *n) {
-    dc_real above = (dc_real)n->a, below = (dc_real)(1 - n->a);
-    FORWARD(w.x[0][m] >= 0 ? above : below)
-}
-
+FORWARD(side, (dc_real)(X(0) >= 0 ? a : 1 - a))
 DC_CPU_NO_GRADIENT(side)
