@@ -35,15 +35,12 @@ typedef struct flags {
 } flags;
 
 static const dc_option table[] = {
-    {"agent", DC_TEXT, offsetof(flags, agent), "dcrl", 0, 0, NULL, "method; dcrl list agents"},
-    {"weights", DC_TEXT, offsetof(flags, weights), "", 0, 0, NULL,
-     "tensors net/layer/{w,b,scale,bias}, and target_net/..."},
-    {"batch", DC_TEXT, offsetof(flags, batch), "", 0, 0, NULL, "arrays that --describe lists"},
-    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL, "gradients and losses"},
-    {"describe", DC_BOOL, offsetof(flags, describe), "off", 0, 0, NULL,
-     "list the batch's arrays and stop"},
-    {"updates", DC_INT, offsetof(flags, updates), "0", 0, 1e6, NULL,
-     "Adam steps to take afterwards"},
+    DC_OPTION_TEXT(flags, agent, "dcrl", "method; dcrl list agents"),
+    DC_OPTION_TEXT(flags, weights, "", "tensors net/layer/{w,b,scale,bias}, and target_net/..."),
+    DC_OPTION_TEXT(flags, batch, "", "arrays that --describe lists"),
+    DC_OPTION_TEXT(flags, out, "", "gradients and losses"),
+    DC_OPTION_BOOL(flags, describe, "off", "list the batch's arrays and stop"),
+    DC_OPTION_INT(flags, updates, "0", 0, 1e6, "Adam steps to take afterwards"),
     {0},
 };
 

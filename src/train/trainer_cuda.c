@@ -317,7 +317,8 @@ static dc_status describe(const dc_trainer *t, dc_text *out) {
     dc_text_add(out, "%s, %s", t->name,
                 t->fed ? "rows are drawn and gathered on the host, ahead of it (feed=host)"
                        : "which holds the data set and draws its rows (feed=device)");
-    return dc_text_status(out);
+    dc_text_add(out, "\n");
+    return dc_program_describe(((const cuda_trainer *)t)->members->program, out);
 }
 
 const dc_trainer_ops dc_trainer_cuda = {.device = "cuda",
