@@ -17,10 +17,12 @@ typedef struct children {
 
 static void feed(children *c, dc_ref input, int row0, int from, int to, dc_pack *pack,
                  const dc_column *obs) {
-    c->feeds.feeds[c->feeds.feed_count++] =
-        (dc_feed){input, row0, 0, obs, from, pack, 0, 0, DC_DRAW_NONE, 0, 0};
-    c->feeds.feeds[c->feeds.feed_count++] =
-        (dc_feed){input, row0, obs->width, obs, to, pack, 0, 0, DC_DRAW_NONE, 0, 0};
+    dc_feed *f = &c->feeds.feeds[c->feeds.feed_count];
+    f[0] = (dc_feed){.input = input, .row0 = row0, .column = obs, .rule = from, .pack = pack};
+    f[1] = f[0];
+    f[1].col0 = obs->width;
+    f[1].rule = to;
+    c->feeds.feed_count += 2;
 }
 
 static dc_ref steps_input(children *c, int rule) {
