@@ -34,6 +34,21 @@ def padded(columns):
     return -(-columns // 16) * 16
 
 
+@jax.custom_vjp
+def head(x, w):
+    """x w in float32, whose gradient goes back in the type of the weights: else its products would be float32's."""
+    return jnp.matmul(x, w, preferred_element_type=jnp.float32)
+
+
+def head_bwd(kept, g):
+    x, w = kept
+    g = g.astype(w.dtype)
+    return g @ w.mT, x.mT @ g
+
+
+head.defvjp(lambda x, w: (head(x, w), (x, w)), head_bwd)
+
+
 def net(layers, *inputs):
     """(rows, out), or (members, rows, out) of an ensemble: Dense -> GELU -> LayerNorm if it has one, repeated; the last plain."""
     x, w = side_by_side(*inputs), layers[0]["w"]
@@ -48,7 +63,7 @@ def net(layers, *inputs):
             var = (x * x).mean(-1, keepdims=True) - mean * mean
             x = (x - mean) * jax.lax.rsqrt(var + 1e-6) * p["scale"] + p["bias"]
         x = x.astype(w.dtype)
-    return jnp.matmul(x, layers[-1]["w"], preferred_element_type=jnp.float32) + layers[-1]["b"]
+    return head(x, layers[-1]["w"]) + layers[-1]["b"]
 
 
 def make_network(key, sizes, members, layernorm):
@@ -128,7 +143,7 @@ def crl(live, target, b, alpha=0.1):
     phi, psi = net(live["phi"], b["state"], b["action"]), net(live["psi"], b["goal"])
     scale, rows = phi.shape[-1] ** -0.5, phi.shape[-2]
     narrow = live["phi"][0]["w"].dtype  # the product of all pairs is the largest of this method
-    f = jnp.einsum("eik,ejk->eij", (phi * scale).astype(narrow), psi.astype(narrow), preferred_element_type=jnp.float32)
+    f = head((phi * scale).astype(narrow), psi.astype(narrow).mT)
     own = (phi * psi).sum(-1).mean() * scale
     mean = net(live["actor"], b["state"], b["actor_goal"])
     led, goal = net(held["phi"], b["state"], jnp.clip(mean, -1, 1)), net(held["psi"], b["actor_goal"])
@@ -220,10 +235,10 @@ def draw_rows(key, method, shape, rows, length):
 
 
 def gather(data, at, goal):
-    """States are whole observations, goals their first `goal` columns."""
-    batch = {name: data["obs"][row] for name, row in at.items()}
-    batch |= {"whole_" + name: batch[name] for name in ("goal", "waypoint") if name in at}
-    batch |= {name: x[..., :goal] for name, x in batch.items() if "goal" in name or name == "waypoint" if name[:5] != "whole"}
+    """Goals are the first `goal` columns of an observation; whole_NAME is a goal's row as a state."""
+    rows = {name: data["obs"][row] for name, row in at.items()}
+    batch = {name: x if name in ("state", "next") else x[..., :goal] for name, x in rows.items()}
+    batch |= {"whole_" + name: x for name, x in rows.items() if name in ("goal", "waypoint")}
     return batch | {"action": data["act"][at["state"]], "there": at["goal"] == at["state"]}
 
 

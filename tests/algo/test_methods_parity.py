@@ -53,7 +53,7 @@ class Case:
     policy: str = "ddpgbc"   # how the policy is extracted; a choice of iql's
     discrete: bool = False   # bc, iql
     goal_rep: bool = True    # hiql: phi([s | g]) in place of g
-    spread: float = 1        # qrl: factor on phi, so that distances are far below or far above the 500 of its softplus
+    spread: float = 1        # qrl: factor on phi, so that distances are near the 1 of a step, or near the 500 of its softplus
 
     @property
     def goal_width(self):
@@ -310,7 +310,7 @@ KINDS = {
     "bc": [{"policy": "clone"}, {"policy": "clone", "discrete": True}],
     "iql": [{}, {"discrete": True}, {"policy": "awr"}, {"policy": "rejection"}],
     "crl": [{}],
-    "qrl": [{"spread": 2.0}, {"spread": 200.0}],
+    "qrl": [{"spread": 2.0}, {"spread": 100.0}],
     "hiql": [{"policy": "awr"}, {"policy": "awr", "goal_rep": False}],
 }
 GOALS = [{}, {"rep": (1, 3)}, {"rep": (1, 3), "layernorm": True}]
