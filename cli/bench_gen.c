@@ -128,7 +128,7 @@ dc_status bench_gen(int argc, char **argv) {
     else
         printf("%s: %.0f rows a second on one thread, %.0f on all\n", name, speed[0], speed[1]);
     if (!args.json && own.row > 0)
-        printf("a row takes %.0f us of processor time; oracles take %.3f %% of simulation's\n",
+        printf("a row takes %.0f us of processor time; the script takes %.3f %% of simulation's\n",
                1e6 * own.row, 100 * own.part);
     return DC_OK;
 }

@@ -107,8 +107,7 @@ typedef struct dc_sim {
 typedef struct dc_family_data {
     dc_data_kind first, last; // words for data that its names may have
     bool hundred;             // and behind them -100m
-    bool
-        slow; // takes long to make: files that are there stay, and one that was begun is gone on with
+    bool slow;  // takes long to make: files that are there stay, and what was begun is gone on with
     bool trace; // `play` also fills in what no data set holds, where rows ask for it
     // Sizes and noise of the published set of gen->kind. Errors as dc_gen_init.
     dc_status (*plan)(dc_gen *gen, const dc_env_spec *spec, int64_t *episodes);

@@ -1,6 +1,6 @@
 // Tables with a robot arm: what the files of this folder share. Facts and tasks (arm.c, tasks.c), the
 // scripted hands that data is collected with (oracle.h), and, with MuJoCo, the model (model_mj.c,
-// ik_mj.c), motion (arm_mj.c), starts and aims of data collection (aim_mj.c), its episodes
+// world_mj.c, ik_mj.c), motion (arm_mj.c), starts and aims of data collection (aim_mj.c), its episodes
 // (collect_mj.c) and pictures (draw_mj.c).
 #ifndef DC_ARM_H
 #define DC_ARM_H

@@ -26,6 +26,11 @@ static inline const dc_arm_table *dc_arm_of(const dc_env *env) {
     return env->world->spec.family->own;
 }
 
+// world_mj.c: make and free the above; the pose of a site.
+dc_status dc_arm_prepare(dc_world *world);
+void dc_arm_release(dc_world *world);
+dc_pose dc_arm_site(const mjData *data, int site);
+
 // model_mj.c: the model of a table, slim (what is simulated) or whole; the arm alone. Owns: *model.
 dc_status dc_arm_model(const dc_env_spec *spec, bool whole, mjModel **model);
 dc_status dc_arm_model_alone(mjModel **model);
@@ -39,7 +44,6 @@ void dc_arm_solve(const dc_arm_world *world, mjData *d, const dc_pose *to, const
 const mjModel *dc_arm_now(const dc_env *env);  // the model as its locks are now
 double *dc_arm_cube(const dc_env *env, int k); // in qpos
 double *dc_arm_slides(const dc_env *env);      // drawer and window in qpos
-dc_pose dc_arm_site(const mjData *data, int site);
 double dc_arm_opening(const dc_env *env);
 double dc_arm_contact(const dc_env *env); // force on a finger, 0 ... 1
 void dc_arm_rest(dc_env *env);            // the model's rest state, with the arm at home
