@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,17 +29,20 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static const float *row_of(const dc_dataset *data, const dc_column *column, int step, int i) {
+static const uint8_t *row_of(const dc_dataset *data, const dc_column *column, int step, int i) {
     dc_u32x4 words = dc_philox(7, (uint32_t)step, (uint64_t)i, 0);
-    return column->values +
-           (int64_t)dc_below64(words.v[0], words.v[1], (uint64_t)data->rows) * column->width;
+    uint64_t row = dc_below64(words.v[0], words.v[1], (uint64_t)data->rows);
+    return dc_column_at(column, (int64_t)row, 0);
 }
 
 // Drop the pages of every shard from memory.
 static dc_status make_cold(const char *folder, const dc_store_index *index) {
+    const dc_store_column *obs = index->columns;
+    while (strcmp(obs->name, "obs") != 0)
+        obs++; // an index that was read has it
     for (int s = 0; s < index->shard_count; s++) {
         char path[DC_STORE_PATH_MAX];
-        DC_TRY(dc_store_column_path(path, folder, "obs", s));
+        DC_TRY(dc_store_column_path(path, folder, obs, s));
         int fd = open(path, O_RDONLY);
         if (fd < 0) return dc_fail(DC_IO, NULL, "cannot open %s", path);
         (void)fsync(fd); // only clean pages can be dropped
@@ -51,8 +55,8 @@ static dc_status make_cold(const char *folder, const dc_store_index *index) {
 // Seconds a step that pass while its rows are read. Steps of each kind draw rows of their own.
 static double time_steps(const dc_dataset *data, int kind, bool ahead) {
     const dc_column *column = dc_dataset_column(data, "obs");
-    size_t bytes = (size_t)column->width * sizeof(float);
-    volatile float sink = 0;
+    size_t bytes = dc_column_row_size(column);
+    volatile unsigned sink = 0;
     double waited = 0;
     for (int s = kind * STEPS; s < (kind + 1) * STEPS; s++) {
         double start = now();
@@ -117,8 +121,8 @@ static dc_status bench_own(void) {
     if (!mkdtemp(folder)) return dc_fail(DC_IO, NULL, "no temporary folder");
     int64_t shards[5] = {1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20};
     dc_store_index index = {.rows = OWN_ROWS, .traj_count = 1, .column_count = 2};
-    index.columns[0] = (dc_store_column){"obs", DC_F4, 1, {OWN_WIDTH}, OWN_WIDTH};
-    index.columns[1] = (dc_store_column){"act", DC_F4, 1, {1}, 1};
+    index.columns[0] = (dc_store_column){"obs", DC_TYPE_F32, DC_F4, 1, {OWN_WIDTH}, OWN_WIDTH};
+    index.columns[1] = (dc_store_column){"act", DC_TYPE_F32, DC_F4, 1, {1}, 1};
     index.shard_count = 5;
     index.shards = shards;
     dc_status status = write_own(folder, &index);

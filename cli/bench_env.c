@@ -17,11 +17,9 @@ typedef struct flags {
 } flags;
 
 static const dc_option flag_table[] = {
-    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "seed of starts and actions"},
-    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL,
-     "of the second measurement; 0: every core"},
-    {"seconds", DC_REAL, offsetof(flags, seconds), "2", 0.01, 3600, NULL,
-     "time for each environment"},
+    DC_OPTION_INT(flags, seed, "0", 0, 9e15, "seed of starts and actions"),
+    DC_OPTION_INT(flags, threads, "0", 0, 1024, "of the second measurement; 0: every core"),
+    DC_OPTION_REAL(flags, seconds, "2", 0.01, 3600, "time for each environment"),
     {0},
 };
 

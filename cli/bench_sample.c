@@ -17,13 +17,12 @@ typedef struct flags {
 } flags;
 
 static const dc_option flag_table[] = {
-    {"batch", DC_INT, offsetof(flags, batch), "1024", 1, 1 << 24, NULL, "rows of a step"},
-    {"slots", DC_INT, offsetof(flags, slots), "128", 1, 1 << 20, NULL, "trees in flight"},
-    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "seed of all draws"},
-    {"split", DC_CHOICE, offsetof(flags, split), "midpoint", 0, 0, "midpoint|random",
-     "where a segment is divided; random trees lie in memory"},
-    {"seconds", DC_REAL, offsetof(flags, seconds), "1", 0.01, 3600, NULL,
-     "time to measure each horizon for"},
+    DC_OPTION_INT(flags, batch, "1024", 1, 1 << 24, "rows of a step"),
+    DC_OPTION_INT(flags, slots, "128", 1, 1 << 20, "trees in flight"),
+    DC_OPTION_INT(flags, seed, "0", 0, 9e15, "seed of all draws"),
+    DC_OPTION_CHOICE(flags, split, "midpoint", "midpoint|random",
+                     "where a segment is divided; random trees lie in memory"),
+    DC_OPTION_REAL(flags, seconds, "1", 0.01, 3600, "time to measure each horizon for"),
     {0},
 };
 
@@ -71,13 +70,19 @@ static dc_status measure(dc_sampler *sampler, const flags *f, result *out) {
 static dc_status run(const flags *f, int64_t steps, result *out) {
     dc_dataset data;
     DC_TRY(make_table(&data, steps));
-    dc_sampler_spec spec = {.seed = (uint64_t)f->seed,
-                            .batch = (int)f->batch,
-                            .segments = DC_SEG_TREE,
-                            .split = (dc_split)f->split,
-                            .slots = (int)f->slots};
+    dc_row_table rows = {.seed = (uint64_t)f->seed, .batch = (int)f->batch};
+    dc_rows_add(&rows, (dc_row_rule){.name = "start",
+                                     .kind = DC_ROW_TREE,
+                                     .draws = DC_STREAM_SLOT,
+                                     .split = (dc_split)f->split,
+                                     .slots = (int)f->slots});
+    dc_rows_add(&rows, (dc_row_rule){.name = "split",
+                                     .kind = DC_ROW_SPLIT,
+                                     .of = "start",
+                                     .split = (dc_split)f->split});
+    dc_rows_add(&rows, (dc_row_rule){.name = "end", .kind = DC_ROW_END, .of = "start"});
     dc_sampler *sampler;
-    dc_status status = dc_sampler_new(&sampler, &data, &spec);
+    dc_status status = dc_sampler_new(&sampler, &data, &rows);
     if (status == DC_OK) status = measure(sampler, f, out);
     dc_sampler_free(sampler);
     free((void *)(uintptr_t)data.traj_start);

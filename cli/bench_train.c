@@ -16,7 +16,8 @@
 #include <stdlib.h>
 
 static const char usage[] =
-    "usage: dcrl bench train [--work lock|standard|long] [--seeds N] [--seconds T] [--threads T] "
+    "usage: dcrl bench train [--work lock|standard|long] [--agent AGENT] [--seeds N] [--seconds T] "
+    "[--threads T] "
     "[--out RUN] "
     "[--set key=value]... [--json]\n"
     "\n"
@@ -53,19 +54,21 @@ typedef struct flags {
     int work, device, precision;
     int64_t threads, seeds;
     double seconds;
-    char out[DC_TEXT_MAX];
+    char agent[DC_TEXT_MAX], out[DC_TEXT_MAX];
 } flags;
 
 static const dc_option table[] = {
-    {"work", DC_CHOICE, offsetof(flags, work), "lock", 0, 0, WORKS, "what to train"},
-    {"device", DC_CHOICE, offsetof(flags, device), "cpu", 0, 0, "cpu|cuda", "where"},
-    {"precision", DC_CHOICE, offsetof(flags, precision), "auto", 0, 0, "auto|fp32|tf32|bf16",
-     "of matrix products; auto: fp32 on the CPU, tf32 on a GPU"},
-    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
-    {"seeds", DC_INT, offsetof(flags, seeds), "1", 1, DC_RUNS_MAX, NULL, "seeds to train together"},
-    {"seconds", DC_REAL, offsetof(flags, seconds), "5", 0.1, 600, NULL, "how long to measure"},
-    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL,
-     "folder of a run to write, with logs and a checkpoint; empty: nothing is written"},
+    DC_OPTION_CHOICE(flags, work, "lock", WORKS, "what to train"),
+    DC_OPTION_TEXT(flags, agent, "dcrl", "method that is trained at those sizes"),
+    DC_OPTION_CHOICE(flags, device, "cpu", "cpu|cuda", "where"),
+    DC_OPTION_CHOICE(flags, precision, "auto", "auto|fp32|tf32|bf16",
+                     "of matrix products; auto: fp32 on the CPU, tf32 on a GPU"),
+    DC_OPTION_INT(flags, threads, "0", 0, 1024, "threads; 0: all cores"),
+    DC_OPTION_INT(flags, seeds, "1", 1, DC_RUNS_MAX, "seeds to train together"),
+    DC_OPTION_REAL(flags, seconds, "5", 0.1, 600, "how long to measure"),
+    DC_OPTION_TEXT(
+        flags, out, "",
+        "folder of a run to write, with logs and a checkpoint; empty: nothing is written"),
     {0},
 };
 
@@ -181,7 +184,7 @@ static dc_status apply_preset(dc_run *run, const char *name) {
 
 static dc_status configure(dc_run *run, const flags *f) {
     const work *w = &works[f->work];
-    DC_TRY(dc_run_configure(run, "dcrl"));
+    DC_TRY(dc_run_configure(run, f->agent));
     if (w->env) DC_TRY(dc_run_set(run, "env", w->env));
     if (w->preset) {
         DC_TRY(apply_preset(run, w->preset));
@@ -221,25 +224,34 @@ static dc_status make_data(dc_run *run, const work *w, dc_dataset *data) {
 }
 
 // Of several runs, and on a GPU: there the step is one recorded graph; a profiler sees its parts, this
-// program does not.
-static void tell_rate(const dc_run *runs, const flags *f, bool json, const result *r) {
+// program does not. The device says which path each network took.
+static dc_status tell_rate(const dc_run *runs, const flags *f, bool json, const result *r) {
     static const char *const names[] = {"tf32", "fp32", "tf32", "bf16"}; // of the option's choices
-    const dc_gpu *gpu = runs->gpu;
-    const char *device = gpu ? "cuda" : "cpu", *name = gpu ? dc_gpu_name(gpu) : "cpu",
-               *feed = gpu && dc_gpu_fed(gpu) ? "host" : "device",
+    const dc_trainer *t = runs->trainer;
+    bool gpu = runs->options.device != 0;
+    const char *sizes = works[f->work].name, *feed = t->fed ? "host" : "device",
                *precision = gpu ? names[runs->options.precision] : "fp32";
     double rate = r->steps / r->seconds;
-    if (json)
-        printf(
-            "{\"bench\": \"train\", \"work\": \"%s\", \"device\": \"%s\", \"name\": \"%s\", "
-            "\"precision\": \"%s\", \"feed\": \"%s\", \"seeds\": %d, \"steps_per_second\": %.1f, "
-            "\"save_seconds\": %.4f}\n",
-            works[f->work].name, device, name, precision, feed, (int)f->seeds, rate,
-            r->save_seconds);
-    else
-        printf("%s on %s, %s, rows from the %s, %d run%s: %.1f steps/s, %.3f s a checkpoint\n",
-               works[f->work].name, name, precision, feed, (int)f->seeds, f->seeds > 1 ? "s" : "",
-               rate, r->save_seconds);
+    dc_text path, quoted;
+    dc_text_init(&path);
+    dc_text_init(&quoted);
+    dc_status status = t->ops->describe(t, &path);
+    if (status == DC_OK) dc_json_quote(&quoted, path.bytes);
+    if (status == DC_OK) status = dc_text_status(&quoted);
+    if (status == DC_OK && json)
+        printf("{\"bench\": \"train\", \"work\": \"%s\", \"agent\": \"%s\", \"device\": \"%s\", "
+               "\"name\": \"%s\", \"precision\": \"%s\", \"feed\": \"%s\", \"seeds\": %d, "
+               "\"steps_per_second\": %.1f, \"save_seconds\": %.4f, \"paths\": %s}\n",
+               sizes, f->agent, t->ops->device, t->name, precision, feed, (int)f->seeds, rate,
+               r->save_seconds, quoted.bytes);
+    if (status == DC_OK && !json)
+        printf("%s, %s on %s, %s, rows from the %s, %d run%s: %.1f steps/s, %.3f s a checkpoint\n"
+               "%s\n",
+               sizes, f->agent, t->name, precision, feed, (int)f->seeds, f->seeds > 1 ? "s" : "",
+               rate, r->save_seconds, path.bytes);
+    dc_text_fini(&path);
+    dc_text_fini(&quoted);
+    return status;
 }
 
 static void tell(const dc_run *run, const flags *f, bool json, const result *r, const double *times,
@@ -304,10 +316,7 @@ static dc_status measure(dc_run *runs, const flags *f, bool json) {
     for (int64_t i = 0; i < f->seeds; i++) // on the CPU seeds take turns, and one may be ahead
         r.steps += (double)(runs[i].step - runs[i].first_step);
     DC_TRY(time_save(runs, f, &r));
-    if (runs->gpu || f->seeds > 1) {
-        tell_rate(runs, f, json, &r);
-        return DC_OK;
-    }
+    if (runs->options.device || f->seeds > 1) return tell_rate(runs, f, json, &r);
     products p = {0};
     collect(&runs->agent.exec, &p);
     tell(runs, f, json, &r, times, &p);

@@ -35,7 +35,7 @@ static const char help[] =
     "\n"
     "A data set is a store or an .npz file in OGBench's layout, as numpy.savez or `dcrl gen` write "
     "it:\n"
-    "  observations (N, ...)   numbers; a row is a state\n"
+    "  observations (N, ...)   numbers; a row is a state, or a picture of uint8\n"
     "  actions      (N, ...)   float in [-1, 1], or whole numbers for discrete actions\n"
     "  terminals    (N)        1 on the last row of each trajectory, 0 elsewhere\n"
     "Further arrays of N rows (qpos, qvel, button_states, ...) are kept as columns.\n"
@@ -83,9 +83,19 @@ static dc_status measure_lengths(const dc_dataset *data, lengths *out) {
     return DC_OK;
 }
 
+static range range_of_bytes(const uint8_t *bytes, size_t n) {
+    uint8_t min = UINT8_MAX, max = 0;
+    for (size_t i = 0; i < n; i++) {
+        min = bytes[i] < min ? bytes[i] : min;
+        max = bytes[i] > max ? bytes[i] : max;
+    }
+    return (range){(float)min, (float)max};
+}
+
 static range measure_range(const dc_dataset *data, const dc_column *column) {
     range r = {INFINITY, -INFINITY};
     size_t n = (size_t)data->rows * (size_t)column->width;
+    if (column->type == DC_TYPE_U8) return range_of_bytes(column->bytes, n);
     for (size_t i = 0; i < n; i++) {
         r.min = column->values[i] < r.min ? column->values[i] : r.min;
         r.max = column->values[i] > r.max ? column->values[i] : r.max;
@@ -139,7 +149,7 @@ static dc_status store_array(const info *in, size_t i, array *a) {
     for (int d = 0; d < c->ndim; d++)
         shape[d + 1] = c->shape[d];
     *a = (array){.name = c->name, .known = true};
-    DC_TRY(dc_npy_make(&a->npy, DC_F4, c->ndim + 1, shape));
+    DC_TRY(dc_npy_make(&a->npy, c->type == DC_TYPE_U8 ? DC_U1 : DC_F4, c->ndim + 1, shape));
     a->size = a->packed = a->npy.bytes;
     return DC_OK;
 }
@@ -176,9 +186,13 @@ static void table_array(const array *a, dc_text *out) {
     dc_text_add(out, "\n");
 }
 
+static const char *type_name(const dc_column *column) {
+    return dc_dtype_name(column->type == DC_TYPE_U8 ? DC_U1 : DC_F4);
+}
+
 static void table_column(const char *name, const dc_column *column, range r, dc_text *out) {
-    dc_text_add(out, "%-14s%d values a row, from %.6g to %.6g\n", name, column->width,
-                (double)r.min, (double)r.max);
+    dc_text_add(out, "%-14s%d values a row, %s, from %.6g to %.6g\n", name, column->width,
+                type_name(column), (double)r.min, (double)r.max);
 }
 
 static void table_head(const info *in, dc_text *out) {
@@ -212,7 +226,8 @@ static void json_array(const array *a, bool first, dc_text *out) {
 }
 
 static void json_column(const char *name, const dc_column *column, range r, dc_text *out) {
-    dc_text_add(out, "\"%s_dim\": %d, \"%s_min\": ", name, column->width, name);
+    dc_text_add(out, "\"%s_dim\": %d, \"%s_type\": \"%s\", \"%s_min\": ", name, column->width, name,
+                type_name(column), name);
     dc_json_number(out, (double)r.min);
     dc_text_add(out, ", \"%s_max\": ", name);
     dc_json_number(out, (double)r.max);

@@ -38,10 +38,10 @@ typedef struct flags {
 } flags;
 
 static const dc_option table[] = {
-    {"in", DC_TEXT, offsetof(flags, in), "", 0, 0, NULL, "states and actions"},
-    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL, "file to write"},
-    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "seed of draws that are not given"},
-    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "0: one for every core"},
+    DC_OPTION_TEXT(flags, in, "", "states and actions"),
+    DC_OPTION_TEXT(flags, out, "", "file to write"),
+    DC_OPTION_INT(flags, seed, "0", 0, 9e15, "seed of draws that are not given"),
+    DC_OPTION_INT(flags, threads, "0", 0, 1024, "0: one for every core"),
     {0},
 };
 

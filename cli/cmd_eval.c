@@ -31,19 +31,16 @@ typedef struct flags {
 } flags;
 
 static const dc_option table[] = {
-    {"step", DC_INT, offsetof(flags, step), "-1", -1, 1e12, NULL,
-     "checkpoint to take; -1: the newest"},
-    {"episodes", DC_INT, offsetof(flags, episodes), "15", 1, 10000, NULL, "episodes of each task"},
-    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "of starts, goals and noise"},
-    {"samples", DC_INT, offsetof(flags, samples), "0", 0, 4096, NULL,
-     "policy=rejection: candidates; 0: as the run was configured"},
-    {"flow_steps", DC_INT, offsetof(flags, flow_steps), "0", 0, 1000, NULL,
-     "policy=rejection: Euler steps; 0: as the run was configured"},
-    {"device", DC_CHOICE, offsetof(flags, device), "cpu", 0, 0, "cpu|cuda",
-     "where the policy runs"},
-    {"precision", DC_CHOICE, offsetof(flags, precision), "fp32", 0, 0, "fp32|tf32",
-     "of a GPU's matrix products"},
-    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
+    DC_OPTION_INT(flags, step, "-1", -1, 1e12, "checkpoint to take; -1: the newest"),
+    DC_OPTION_INT(flags, episodes, "15", 1, 10000, "episodes of each task"),
+    DC_OPTION_INT(flags, seed, "0", 0, 9e15, "of starts, goals and noise"),
+    DC_OPTION_INT(flags, samples, "0", 0, 4096,
+                  "policy=rejection: candidates; 0: as the run was configured"),
+    DC_OPTION_INT(flags, flow_steps, "0", 0, 1000,
+                  "policy=rejection: Euler steps; 0: as the run was configured"),
+    DC_OPTION_CHOICE(flags, device, "cpu", "cpu|cuda", "where the policy runs"),
+    DC_OPTION_CHOICE(flags, precision, "fp32", "fp32|tf32", "of a GPU's matrix products"),
+    DC_OPTION_INT(flags, threads, "0", 0, 1024, "threads; 0: all cores"),
     {0},
 };
 
@@ -93,18 +90,15 @@ static dc_status evaluate(const dc_world *world, dc_actor *actor, const flags *f
 }
 
 static dc_status play(const cli_pick *pick, const flags *f, dc_eval_score *score) {
-    dc_actor_options options =
-        dc_setting_actor(&pick->setting, (int)f->episodes * DC_TASKS, (uint64_t)f->seed);
-    if (tries_other(f) && options.kind != DC_POLICY_REJECTION)
-        return dc_fail(DC_USAGE, "leave them out",
-                       "--samples and --flow-steps are for runs with policy=rejection");
     if (!f->device && f->precision)
         return dc_fail(DC_USAGE, "use --device cuda, or --precision fp32",
                        "the CPU multiplies in fp32 only");
-    options.cuda = f->device;
-    options.precision = f->precision;
-    if (f->samples) options.samples = (int)f->samples;
-    if (f->flow_steps) options.flow_steps = (int)f->flow_steps;
+    dc_actor_options options = {.samples = (int)f->samples,
+                                .flow_steps = (int)f->flow_steps,
+                                .rows = (int)f->episodes * DC_TASKS,
+                                .seed = (uint64_t)f->seed,
+                                .cuda = f->device,
+                                .precision = f->precision};
     dc_pool *pool = NULL;
     dc_world *world = NULL;
     dc_actor actor = {0};
@@ -131,6 +125,6 @@ dc_status cmd_eval(int argc, char **argv) {
     double start = dc_now();
     DC_TRY(play(&pick, &f, &score));
     if (!tries_other(&f)) DC_TRY(dc_eval_log_put(pick.folder, pick.step, (uint64_t)f.seed, &score));
-    tell(pick.setting.env, pick.spec.task, pick.step, &score, dc_now() - start, args.json);
+    tell(pick.env, pick.spec.task, pick.step, &score, dc_now() - start, args.json);
     return DC_OK;
 }

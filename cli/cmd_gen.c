@@ -42,26 +42,25 @@ typedef struct flags {
 enum { MANY_EPISODES = 10000, SHARD_EPISODES = 1000, LARGE_EPISODES = 100000 };
 
 static const dc_option table[] = {
-    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL,
-     "FILE.npz to write, or a folder (DIR/) for files under OGBench's names"},
-    {"type", DC_CHOICE, offsetof(flags, type), "any", 0, 0,
-     "any|navigate|stitch|explore|play|noisy",
-     "kind of data; any: as the name says, else navigate or play"},
-    {"episodes", DC_INT, offsetof(flags, episodes), "0", 0, 1e8, NULL,
-     "for training; 0: as many as OGBench's"},
-    {"rows", DC_INT, offsetof(flags, rows), "0", 0, 20000, NULL,
-     "of an episode, one more than transitions: 2 or more; 0: as many as OGBench's"},
-    {"shards", DC_INT, offsetof(flags, shards), "0", 0, 999, NULL,
-     "pairs of files; 0: one, or one for every 1000 episodes if there are more than 10000"},
-    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL,
-     "the same seed gives the same bytes, for any number of threads"},
-    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "0: one for every core"},
-    {"draws", DC_TEXT, offsetof(flags, draws), "", 0, 0, NULL,
-     "npz with draws (episodes, D): numbers in place of random ones, to compare with another "
-     "generator"},
-    {"trace", DC_TEXT, offsetof(flags, trace), "", 0, 0, NULL,
-     "npz for what the first file does not hold, of tables: qpos and actions in float64, the "
-     "oracles' aim, success, ended"},
+    DC_OPTION_TEXT(flags, out, "",
+                   "FILE.npz to write, or a folder (DIR/) for files under OGBench's names"),
+    DC_OPTION_CHOICE(flags, type, "any", "any|navigate|stitch|explore|play|noisy",
+                     "kind of data; any: as the name says, else navigate or play"),
+    DC_OPTION_INT(flags, episodes, "0", 0, 1e8, "for training; 0: as many as OGBench's"),
+    DC_OPTION_INT(flags, rows, "0", 0, 20000,
+                  "of an episode, one more than transitions: 2 or more; 0: as many as OGBench's"),
+    DC_OPTION_INT(
+        flags, shards, "0", 0, 999,
+        "pairs of files; 0: one, or one for every 1000 episodes if there are more than 10000"),
+    DC_OPTION_INT(flags, seed, "0", 0, 9e15,
+                  "the same seed gives the same bytes, for any number of threads"),
+    DC_OPTION_INT(flags, threads, "0", 0, 1024, "0: one for every core"),
+    DC_OPTION_TEXT(flags, draws, "",
+                   "npz with draws (episodes, D): numbers in place of random ones, to compare with "
+                   "another generator"),
+    DC_OPTION_TEXT(flags, trace, "",
+                   "npz for what the first file does not hold, of tables: qpos and actions in "
+                   "float64, the oracles' aim, success, ended"),
     {0},
 };
 

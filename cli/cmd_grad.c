@@ -3,13 +3,12 @@
 // is drawn.
 #include "args.h"
 #include "cli.h"
+#include "grad_batch.h"
 #include "runs.h"
 
 #include "base/json.h"
-#include "data/npz.h"
 #include "train/weights.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,233 +35,35 @@ typedef struct flags {
 } flags;
 
 static const dc_option table[] = {
-    {"agent", DC_TEXT, offsetof(flags, agent), "dcrl", 0, 0, NULL, "method; dcrl list agents"},
-    {"weights", DC_TEXT, offsetof(flags, weights), "", 0, 0, NULL,
-     "tensors net/layer/{w,b,scale,bias}, and target_net/..."},
-    {"batch", DC_TEXT, offsetof(flags, batch), "", 0, 0, NULL, "arrays that --describe lists"},
-    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL, "gradients and losses"},
-    {"describe", DC_BOOL, offsetof(flags, describe), "off", 0, 0, NULL,
-     "list the batch's arrays and stop"},
-    {"updates", DC_INT, offsetof(flags, updates), "0", 0, 1e6, NULL,
-     "Adam steps to take afterwards"},
+    DC_OPTION_TEXT(flags, agent, "dcrl", "method; dcrl list agents"),
+    DC_OPTION_TEXT(flags, weights, "", "tensors net/layer/{w,b,scale,bias}, and target_net/..."),
+    DC_OPTION_TEXT(flags, batch, "", "arrays that --describe lists"),
+    DC_OPTION_TEXT(flags, out, "", "gradients and losses"),
+    DC_OPTION_BOOL(flags, describe, "off", "list the batch's arrays and stop"),
+    DC_OPTION_INT(flags, updates, "0", 0, 1e6, "Adam steps to take afterwards"),
     {0},
 };
 
-// Names of the streams in a batch: rows come as observations, counts as numbers.
-static const struct {
-    const char *name, *meaning;
-    bool row;
-} streams[DC_STREAMS] = {
-    [DC_I] = {"obs_i", "start of a segment", true},
-    [DC_K] = {"obs_k", "its split", true},
-    [DC_J] = {"obs_j", "its end", true},
-    [DC_P] = {"obs_p", "start of a propagation row", true},
-    [DC_N] = {"obs_n", "the state n' steps later", true},
-    [DC_G] = {"obs_g", "its goal", true},
-    [DC_A] = {"obs_a", "start of a single step", true},
-    [DC_A1] = {"obs_a1", "its end", true},
-    [DC_S] = {"obs_s", "state of a policy row", true},
-    [DC_AG] = {"obs_ag", "its goal", true},
-    [DC_LEFT] = {"left", "steps from i to k", false},
-    [DC_RIGHT] = {"right", "steps from k to j", false},
-    [DC_NSTEPS] = {"nsteps", "n', steps from p to n", false},
-    [DC_OFF] = {"off", "steps from p to g if the goal is ahead in the same trajectory, else -1",
-                false},
-};
-
-// Random numbers of a step: they are given too.
-static const struct {
-    const char *name, *shape, *meaning;
-    int ndim;
-} draws[DC_DRAWS] = {
-    [DC_DRAW_NOISE] = {"noise", "(batch, actions)", "where a flow policy's path starts", 2},
-    [DC_DRAW_TIME] = {"time", "(batch)", "time on that path, 0 to 1", 1},
-};
-
-static bool uses_draw(const dc_agent *agent, int draw) {
-    for (int i = 0; i < agent->feeds.feed_count; i++)
-        if (draw != DC_DRAW_NONE && (int)agent->feeds.feeds[i].draw == draw) return true;
+// The part before "/0/w" of the first network in the file that is no target, which has the hidden widths of all.
+static bool first_network(const dc_st_file *file, char net[64]) {
+    for (size_t i = 0; i < file->count; i++) {
+        const char *name = file->tensors[i].name;
+        size_t n = strlen(name);
+        if (n < 5 || n > 60 || strcmp(name + n - 4, "/0/w") != 0 || !strncmp(name, "target_", 7))
+            continue;
+        snprintf(net, 64, "%.*s", (int)n - 4, name);
+        return true;
+    }
     return false;
 }
 
-// A batch read from a file: a data set whose row s * size + r is row r of stream s. Actions, where
-// the method has them, stand beside the observations: act_i beside obs_i.
-typedef struct batch {
-    int64_t size, width, act_width; // act_width 0: no actions
-    bool whole;                     // actions are whole numbers: discrete
-    double longest;
-    dc_dataset data;
-    int64_t *counts[DC_STREAMS]; // (size), count streams only
-    float *draws[DC_DRAWS];      // (size) or (size, act_width), those that the method uses
-} batch;
-
-static dc_status read_doubles(const dc_npz *npz, const char *name, int ndim, dc_npy *npy,
-                              double **values) {
-    const dc_npz_entry *entry = dc_npz_find(npz, name);
-    if (!entry)
-        return dc_fail(DC_BAD_INPUT, "dcrl grad --describe lists what is needed",
-                       "%s has no array %s", npz->path, name);
-    DC_TRY(dc_npz_head(npz, entry, npy));
-    if (npy->ndim != ndim || npy->count == 0)
-        return dc_fail(DC_BAD_INPUT, NULL, "%s: array %s must have %d dimension%s", npz->path, name,
-                       ndim, ndim == 1 ? "" : "s");
-    *values = malloc((size_t)npy->count * sizeof **values);
-    if (!*values) return dc_fail(DC_NO_MEMORY, NULL, "no memory for array %s", name);
-    dc_status status = dc_npz_doubles(npz, entry, npy, *values);
-    if (status != DC_OK) free(*values);
-    return status;
-}
-
-// Size and width of the batch, from its first observation array.
-static dc_status read_shape(const dc_npz *npz, batch *b) {
-    for (int s = 0; s < DC_STREAMS; s++) {
-        const dc_npz_entry *entry = streams[s].row ? dc_npz_find(npz, streams[s].name) : NULL;
-        dc_npy npy;
-        if (!entry) continue;
-        DC_TRY(dc_npz_head(npz, entry, &npy));
-        if (npy.ndim != 2 || npy.shape[0] < 1 || npy.shape[0] > 1 << 20 || npy.shape[1] < 1 ||
-            npy.shape[1] > 1 << 20)
-            return dc_fail(DC_BAD_INPUT, NULL, "%s: array %s must be (batch, width)", npz->path,
-                           streams[s].name);
-        b->size = npy.shape[0];
-        b->width = npy.shape[1];
-        return DC_OK;
-    }
-    return dc_fail(DC_BAD_INPUT, "dcrl grad --describe lists what is needed",
-                   "%s has no observations", npz->path);
-}
-
-// "obs_i" -> "act_i".
-static void action_name(int s, char out[16]) {
-    snprintf(out, 16, "act%s", streams[s].name + 3);
-}
-
-static dc_status read_action_width(const dc_npz *npz, batch *b) {
-    for (int s = 0; s < DC_STREAMS && !b->act_width; s++) {
-        char name[16];
-        dc_npy npy;
-        action_name(s, name);
-        const dc_npz_entry *entry = streams[s].row ? dc_npz_find(npz, name) : NULL;
-        if (!entry) continue;
-        DC_TRY(dc_npz_head(npz, entry, &npy));
-        if (npy.ndim != 2 || npy.shape[1] < 1 || npy.shape[1] > 1 << 20)
-            return dc_fail(DC_BAD_INPUT, NULL, "%s: array %s must be (batch, width)", npz->path,
-                           name);
-        b->act_width = npy.shape[1];
-        b->whole = !dc_dtype_is_float(npy.type);
-    }
-    return DC_OK;
-}
-
-static dc_status read_actions(const dc_npz *npz, int s, const batch *b, float *act) {
-    char name[16];
-    dc_npy npy;
-    double *values;
-    action_name(s, name);
-    if (!streams[s].row || !dc_npz_find(npz, name)) return DC_OK; // goals have none
-    DC_TRY(read_doubles(npz, name, 2, &npy, &values));
-    bool fits = npy.shape[0] == b->size && npy.shape[1] == b->act_width;
-    for (int64_t i = 0; fits && i < b->size * b->act_width; i++)
-        act[s * b->size * b->act_width + i] = (float)values[i];
-    free(values);
-    return fits ? DC_OK
-                : dc_fail(DC_BAD_INPUT, NULL, "%s: array %s does not fit the batch", npz->path,
-                          name);
-}
-
-static dc_status read_stream(const dc_npz *npz, int s, batch *b, float *obs) {
-    dc_npy npy;
-    double *values;
-    if (!dc_npz_find(npz, streams[s].name))
-        return DC_OK; // the method may not need it; checked later
-    DC_TRY(read_doubles(npz, streams[s].name, streams[s].row ? 2 : 1, &npy, &values));
-    bool fits = npy.shape[0] == b->size && (!streams[s].row || npy.shape[1] == b->width);
-    if (fits && streams[s].row)
-        for (int64_t i = 0; i < b->size * b->width; i++)
-            obs[s * b->size * b->width + i] = (float)values[i];
-    if (fits && !streams[s].row) {
-        b->counts[s] = calloc((size_t)b->size, sizeof *b->counts[s]);
-        for (int64_t i = 0; b->counts[s] && i < b->size; i++)
-            b->counts[s][i] = values[i] > -1e15 && values[i] < 1e15 ? (int64_t)values[i] : -1;
-    }
-    free(values);
-    if (!fits)
-        return dc_fail(DC_BAD_INPUT, NULL, "%s: array %s does not fit the batch", npz->path,
-                       streams[s].name);
-    return streams[s].row || b->counts[s] ? DC_OK
-                                          : dc_fail(DC_NO_MEMORY, NULL, "no memory for the batch");
-}
-
-static dc_status read_batch(const dc_npz *npz, batch *b) {
-    int64_t *starts;
-    float *obs;
-    DC_TRY(read_shape(npz, b));
-    DC_TRY(dc_dataset_make(&b->data, DC_STREAMS * b->size, 1, &starts));
-    starts[0] = 0;
-    starts[1] = DC_STREAMS * b->size;
-    DC_TRY(dc_dataset_add(&b->data, "obs", b->width, &obs));
-    for (int s = 0; s < DC_STREAMS; s++)
-        DC_TRY(read_stream(npz, s, b, obs));
-    DC_TRY(read_action_width(npz, b));
-    float *act = NULL;
-    if (b->act_width) DC_TRY(dc_dataset_add(&b->data, "act", b->act_width, &act));
-    if (act) b->data.columns[b->data.column_count - 1].whole = b->whole;
-    for (int s = 0; act && s < DC_STREAMS; s++)
-        DC_TRY(read_actions(npz, s, b, act));
-    if (dc_npz_find(npz, "longest")) {
-        dc_npy npy;
-        double *longest;
-        DC_TRY(read_doubles(npz, "longest", 0, &npy, &longest));
-        b->longest = *longest;
-        free(longest);
-    }
-    return dc_dataset_seal(&b->data);
-}
-
-// Put the batch where the sampler would have put its draws.
-static dc_status fix_streams(dc_agent *agent, const batch *b, const dc_npz *npz) {
-    for (int s = 0; s < DC_STREAMS; s++) {
-        int64_t *stream = dc_sampler_fix(agent->sampler, (dc_stream)s);
-        if (!stream) continue;
-        if (!dc_npz_find(npz, streams[s].name))
-            return dc_fail(DC_BAD_INPUT, "dcrl grad --describe lists what is needed",
-                           "%s has no array %s", npz->path, streams[s].name);
-        for (int64_t r = 0; r < b->size; r++)
-            stream[r] = streams[s].row ? s * b->size + r : b->counts[s][r];
-    }
-    return DC_OK;
-}
-
-static dc_status read_draw(const dc_npz *npz, batch *b, int d) {
-    dc_npy npy;
-    double *values;
-    DC_TRY(read_doubles(npz, draws[d].name, draws[d].ndim, &npy, &values));
-    bool fits = npy.shape[0] == b->size && (draws[d].ndim == 1 || npy.shape[1] == b->act_width);
-    b->draws[d] = fits ? malloc((size_t)npy.count * sizeof(float)) : NULL;
-    for (int64_t i = 0; b->draws[d] && i < (int64_t)npy.count; i++)
-        b->draws[d][i] = (float)values[i];
-    free(values);
-    if (!fits)
-        return dc_fail(DC_BAD_INPUT, NULL, "%s: array %s does not fit the batch", npz->path,
-                       draws[d].name);
-    return b->draws[d] ? DC_OK : dc_fail(DC_NO_MEMORY, NULL, "no memory for the batch");
-}
-
-static dc_status give_draws(dc_agent *agent, batch *b, const dc_npz *npz) {
-    for (int d = 0; d < DC_DRAWS; d++) {
-        if (!uses_draw(agent, d)) continue;
-        DC_TRY(read_draw(npz, b, d));
-        agent->feeds.given[d] = b->draws[d];
-    }
-    return DC_OK;
-}
-
-// Hidden widths, as the weights have them.
 static dc_status read_hidden(const dc_st_file *file, const char *path, dc_int_list *hidden) {
+    char net[64];
     hidden->count = 0;
-    for (int layer = 0; layer <= DC_LIST_MAX; layer++) {
-        char name[64];
-        snprintf(name, sizeof name, "critic/%d/w", layer);
+    bool found = first_network(file, net);
+    for (int layer = 0; found && layer <= DC_LIST_MAX; layer++) {
+        char name[80];
+        snprintf(name, sizeof name, "%s/%d/w", net, layer);
         const dc_st_tensor *t = dc_st_find(file, name);
         if (!t) break;
         if (t->ndim != 3 || t->shape[2] < 1 || t->shape[2] > 8192)
@@ -273,7 +74,7 @@ static dc_status read_hidden(const dc_st_file *file, const char *path, dc_int_li
         hidden->v[hidden->count++] = t->shape[2];
     }
     if (hidden->count < 2)
-        return dc_fail(DC_BAD_INPUT, "name them critic/0/w, critic/0/b, ...", "%s has no critic",
+        return dc_fail(DC_BAD_INPUT, "name them critic/0/w, critic/0/b, ...", "%s has no network",
                        path);
     hidden->count--; // the last layer is the output
     return DC_OK;
@@ -393,107 +194,41 @@ static dc_status evaluate(dc_agent *agent, const dc_run *run, const flags *f, bo
     return status;
 }
 
-static dc_status with_files(dc_run *run, const flags *f, const dc_npz *npz,
-                            const dc_st_file *weights, bool json) {
-    batch b = {0};
+static dc_status with_weights(dc_run *run, const flags *f, const grad_inputs *in,
+                              const grad_batch *b, const dc_st_file *weights, bool json) {
     dc_agent agent = {0};
     dc_agent_options options;
     DC_TRY(dc_run_agent_options(run, &options));
-    dc_status status = read_batch(npz, &b);
-    if (status == DC_OK) status = read_hidden(weights, f->weights, &options.hidden);
-    options.batch = (int)b.size;
-    options.longest = b.longest;
-    if (status == DC_OK)
-        status = dc_agent_init(&agent, run->algo, run->config, &options, &b.data, NULL);
-    if (status == DC_OK) status = fix_streams(&agent, &b, npz);
-    if (status == DC_OK) status = give_draws(&agent, &b, npz);
+    DC_TRY(read_hidden(weights, f->weights, &options.hidden));
+    options.batch = (int)b->size;
+    options.longest = b->longest;
+    dc_status status = dc_agent_init(&agent, run->algo, run->config, &options, &b->data, NULL);
+    if (status == DC_OK) grad_batch_give(b, in, &agent);
     if (status == DC_OK) status = read_weights(&agent, weights, f->weights);
     if (status == DC_OK) status = evaluate(&agent, run, f, json);
     dc_agent_fini(&agent);
-    for (int s = 0; s < DC_STREAMS; s++)
-        free(b.counts[s]);
-    for (int d = 0; d < DC_DRAWS; d++)
-        free(b.draws[d]);
-    dc_dataset_fini(&b.data);
     return status;
 }
 
 static dc_status grad(dc_run *run, const flags *f, bool json) {
-    dc_npz npz;
+    grad_inputs in;
+    grad_batch batch;
     dc_st_file weights;
-    DC_TRY(dc_npz_open(&npz, f->batch));
-    dc_status status = dc_st_open(&weights, f->weights);
-    if (status == DC_OK) {
-        status = with_files(run, f, &npz, &weights, json);
+    DC_TRY(grad_inputs_find(&in, run));
+    dc_status status = grad_batch_read(&batch, &in, f->batch);
+    if (status == DC_OK && (status = dc_st_open(&weights, f->weights)) == DC_OK) {
+        status = with_weights(run, f, &in, &batch, &weights, json);
         dc_st_close(&weights);
     }
-    dc_npz_close(&npz);
+    grad_batch_free(&batch);
     return status;
 }
 
-// Which streams a method fills, by building it on a tiny data set.
-static dc_status tiny_data(dc_dataset *data) {
-    int64_t *starts;
-    float *values;
-    DC_TRY(dc_dataset_make(data, 4, 1, &starts));
-    starts[1] = 4;
-    DC_TRY(dc_dataset_add(data, "obs", 4, &values));
-    DC_TRY(dc_dataset_add(data, "act", 1, &values));
-    return dc_dataset_seal(data);
-}
-
-static void describe_stream(int s, bool value, bool json, bool first) {
-    const char *shape = streams[s].row ? "(batch, width)" : "(batch)";
-    bool goal = s == DC_J || s == DC_G || s == DC_A1 || s == DC_AG;
-    if (json)
-        printf("%s{\"name\": \"%s\", \"shape\": \"%s\", \"type\": \"number\", \"meaning\": \"%s\"}",
-               first ? "{\"inputs\": [" : ", ", streams[s].name, shape, streams[s].meaning);
-    else
-        printf("%-8s %-15s %s\n", streams[s].name, shape, streams[s].meaning);
-    if (!value || !streams[s].row || goal) return;
-    const char *letter = streams[s].name + 3;
-    if (json)
-        printf(", {\"name\": \"act%s\", \"shape\": \"(batch, actions)\", \"type\": \"number\", "
-               "\"meaning\": "
-               "\"action there\"}",
-               letter);
-    else
-        printf("act%-5s (batch, actions) action there\n", letter);
-}
-
-static void describe_draw(int d, bool json) {
-    if (json)
-        printf(", {\"name\": \"%s\", \"shape\": \"%s\", \"type\": \"number\", \"meaning\": \"%s\"}",
-               draws[d].name, draws[d].shape, draws[d].meaning);
-    else
-        printf("%-8s %-15s %s\n", draws[d].name, draws[d].shape, draws[d].meaning);
-}
-
-static dc_status describe(dc_run *run, bool json) {
-    dc_dataset data = {0};
-    dc_agent agent = {0};
-    dc_agent_options options;
-    DC_TRY(dc_run_agent_options(run, &options));
-    options.batch = 1;
-    options.hidden = (dc_int_list){1, {1}};
-    dc_status status = tiny_data(&data);
-    if (status == DC_OK)
-        status = dc_agent_init(&agent, run->algo, run->config, &options, &data, NULL);
-    bool first = true;
-    for (int s = 0; status == DC_OK && s < DC_STREAMS; s++) {
-        if (!dc_sampler_stream(agent.sampler, (dc_stream)s)) continue;
-        describe_stream(s, options.form == DC_FORM_VALUE, json, first);
-        first = false;
-    }
-    for (int d = 0; status == DC_OK && d < DC_DRAWS; d++)
-        if (uses_draw(&agent, d)) describe_draw(d, json);
-    if (status == DC_OK && json) puts("]}");
-    if (status == DC_OK && !json && options.form == DC_FORM_DISTANCE)
-        puts("longest  ()              states of the longest trajectory, where targets are clipped "
-             "(optional)");
-    dc_agent_fini(&agent);
-    dc_dataset_fini(&data);
-    return status;
+static dc_status describe(const dc_run *run, bool json) {
+    grad_inputs in;
+    DC_TRY(grad_inputs_find(&in, run));
+    grad_inputs_print(&in, json);
+    return DC_OK;
 }
 
 dc_status cmd_grad(int argc, char **argv) {

@@ -33,15 +33,13 @@ typedef struct flags {
 } flags;
 
 static const dc_option table[] = {
-    {"task", DC_LIST, offsetof(flags, task), "1,2,3,4,5", 1, DC_TASKS, NULL, "tasks to draw"},
-    {"step", DC_INT, offsetof(flags, step), "-1", -1, 1e12, NULL,
-     "checkpoint to take; -1: the newest"},
-    {"episodes", DC_INT, offsetof(flags, episodes), "5", 1, EPISODES_MAX, NULL,
-     "episodes of each task"},
-    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "of starts, goals and noise"},
-    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
-    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL,
-     "one file with all tasks; empty: a file a task, in the run folder"},
+    DC_OPTION_LIST(flags, task, "1,2,3,4,5", 1, DC_TASKS, "tasks to draw"),
+    DC_OPTION_INT(flags, step, "-1", -1, 1e12, "checkpoint to take; -1: the newest"),
+    DC_OPTION_INT(flags, episodes, "5", 1, EPISODES_MAX, "episodes of each task"),
+    DC_OPTION_INT(flags, seed, "0", 0, 9e15, "of starts, goals and noise"),
+    DC_OPTION_INT(flags, threads, "0", 0, 1024, "threads; 0: all cores"),
+    DC_OPTION_TEXT(flags, out, "",
+                   "one file with all tasks; empty: a file a task, in the run folder"),
     {0},
 };
 
@@ -58,20 +56,18 @@ typedef struct atlas { // everything that is drawn
 static dc_status open_all(atlas *a, const cli_pick *pick, const flags *f) {
     int rows = (int)f->episodes * DC_TASKS;
     DC_TRY(dc_pool_new(&a->pool, (int)f->threads));
-    dc_actor_options options = dc_setting_actor(
-        &pick->setting, rows < DC_MAP_ROWS ? DC_MAP_ROWS : rows, (uint64_t)f->seed);
-    options.judge = true;
+    dc_actor_options options = {
+        .rows = rows < DC_MAP_ROWS ? DC_MAP_ROWS : rows, .seed = (uint64_t)f->seed, .value = true};
     DC_TRY(dc_actor_open(&a->actor, pick->path, &options, a->pool));
     DC_TRY(dc_world_new(&a->world, &pick->spec));
     return dc_paths_new(&a->paths, &pick->spec, (int)f->episodes);
 }
 
-static dc_status compute(atlas *a, const cli_pick *pick, const flags *f) {
+static dc_status compute(atlas *a, const flags *f) {
     dc_eval_score score;
     for (; a->count < f->task.count; a->count++) {
         int task = (int)f->task.v[a->count] - 1;
-        DC_TRY(dc_value_map_make(&a->maps[a->count], a->world, &a->actor, pick->setting.gamma, task,
-                                 FINE));
+        DC_TRY(dc_value_map_make(&a->maps[a->count], a->world, &a->actor, task, FINE));
         a->panels[a->count] =
             (dc_maze_panel){.task = task + 1,
                             .map = &a->maps[a->count],
@@ -100,8 +96,8 @@ static void close_all(atlas *a) {
 static dc_status write_one(const char *path, const cli_pick *pick, const dc_maze_panel *panels,
                            int count, double most) {
     char title[DC_TEXT_MAX + 64];
-    snprintf(title, sizeof title, "Predicted steps and routes on %s, step %" PRId64,
-             pick->setting.env, pick->step);
+    snprintf(title, sizeof title, "Predicted steps and routes on %s, step %" PRId64, pick->env,
+             pick->step);
     dc_text svg;
     dc_text_init(&svg);
     dc_status status = dc_maze_svg(&svg, title, panels, count, most);
@@ -137,7 +133,7 @@ dc_status cmd_map(int argc, char **argv) {
     cli_catch_signals();
     atlas a = {0};
     dc_status status = open_all(&a, &pick, &f);
-    if (status == DC_OK) status = compute(&a, &pick, &f);
+    if (status == DC_OK) status = compute(&a, &f);
     if (status == DC_OK) status = write_all(&a, &pick, &f);
     close_all(&a);
     return status;

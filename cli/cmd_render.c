@@ -45,34 +45,27 @@ typedef struct flags {
 } flags;
 
 static const dc_option table[] = {
-    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL,
-     "FILE.gif, FILE.mp4, FILE.png or a folder"},
-    {"data", DC_TEXT, offsetof(flags, data), "", 0, 0, NULL, "data set with qpos"},
-    {"states", DC_TEXT, offsetof(flags, states), "", 0, 0, NULL, "npz with qpos"},
-    {"script", DC_BOOL, offsetof(flags, script), "off", 0, 0, NULL,
-     "the script behind dcrl gen plays"},
-    {"task", DC_INT, offsetof(flags, task), "1", 1, DC_TASKS, NULL, "task to play or to start"},
-    {"episode", DC_INT, offsetof(flags, episode), "0", 0, 1e9, NULL,
-     "number of the episode, from 0"},
-    {"episodes", DC_INT, offsetof(flags, episodes), "15", 1, 10000, NULL,
-     "of a run: episodes a task of the dcrl eval that is shown"},
-    {"step", DC_INT, offsetof(flags, step), "-1", -1, 1e12, NULL,
-     "of a run: checkpoint to take; -1: the newest"},
-    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "of starts, goals and noise"},
-    {"at", DC_INT, offsetof(flags, at), "0", -1, 1e9, NULL,
-     "FILE.png: the state to show, from 0; -1: the last"},
-    {"every", DC_INT, offsetof(flags, every), "1", 1, 1e6, NULL, "take every Nth state"},
-    {"fps", DC_REAL, offsetof(flags, fps), "0", 0, 1000, NULL,
-     "frames a second; 0: as time runs in the environment"},
-    {"width", DC_INT, offsetof(flags, width), "200", 1, DC_VIEW_MOST, NULL, "of a frame"},
-    {"height", DC_INT, offsetof(flags, height), "200", 1, DC_VIEW_MOST, NULL, "of a frame"},
-    {"camera", DC_TEXT, offsetof(flags, camera), "", 0, 0, NULL,
-     "a camera of the model; empty: OGBench's view"},
-    {"plain", DC_BOOL, offsetof(flags, plain), "off", 0, 0, NULL,
-     "without shadows and reflections: several times as fast without a GPU"},
-    {"gl", DC_CHOICE, offsetof(flags, gl), "auto", 0, 0, "auto|egl|osmesa",
-     "OpenGL without a screen; auto: egl, else osmesa"},
-    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads; 0: all cores"},
+    DC_OPTION_TEXT(flags, out, "", "FILE.gif, FILE.mp4, FILE.png or a folder"),
+    DC_OPTION_TEXT(flags, data, "", "data set with qpos"),
+    DC_OPTION_TEXT(flags, states, "", "npz with qpos"),
+    DC_OPTION_BOOL(flags, script, "off", "the script behind dcrl gen plays"),
+    DC_OPTION_INT(flags, task, "1", 1, DC_TASKS, "task to play or to start"),
+    DC_OPTION_INT(flags, episode, "0", 0, 1e9, "number of the episode, from 0"),
+    DC_OPTION_INT(flags, episodes, "15", 1, 10000,
+                  "of a run: episodes a task of the dcrl eval that is shown"),
+    DC_OPTION_INT(flags, step, "-1", -1, 1e12, "of a run: checkpoint to take; -1: the newest"),
+    DC_OPTION_INT(flags, seed, "0", 0, 9e15, "of starts, goals and noise"),
+    DC_OPTION_INT(flags, at, "0", -1, 1e9, "FILE.png: the state to show, from 0; -1: the last"),
+    DC_OPTION_INT(flags, every, "1", 1, 1e6, "take every Nth state"),
+    DC_OPTION_REAL(flags, fps, "0", 0, 1000, "frames a second; 0: as time runs in the environment"),
+    DC_OPTION_INT(flags, width, "200", 1, DC_VIEW_MOST, "of a frame"),
+    DC_OPTION_INT(flags, height, "200", 1, DC_VIEW_MOST, "of a frame"),
+    DC_OPTION_TEXT(flags, camera, "", "a camera of the model; empty: OGBench's view"),
+    DC_OPTION_BOOL(flags, plain, "off",
+                   "without shadows and reflections: several times as fast without a GPU"),
+    DC_OPTION_CHOICE(flags, gl, "auto", "auto|egl|osmesa",
+                     "OpenGL without a screen; auto: egl, else osmesa"),
+    DC_OPTION_INT(flags, threads, "0", 0, 1024, "threads; 0: all cores"),
     {0},
 };
 
@@ -101,7 +94,7 @@ static dc_status play_policy(studio *s, const dc_world *world) {
     if (f->episode >= f->episodes)
         return dc_fail(DC_USAGE, "give --episodes as well",
                        "there is no episode %" PRId64 " of %" PRId64, f->episode, f->episodes);
-    dc_actor_options options = dc_setting_actor(&s->pick.setting, 1, show.seed);
+    dc_actor_options options = {.rows = 1, .seed = show.seed};
     dc_actor actor = {0};
     dc_pool *pool = NULL;
     dc_status status = dc_pool_new(&pool, (int)f->threads);

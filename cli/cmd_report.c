@@ -29,10 +29,10 @@ typedef struct flags {
 } flags;
 
 static const dc_option table[] = {
-    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL, "file to write; - for standard output"},
-    {"format", DC_CHOICE, offsetof(flags, format), "auto", 0, 0, "auto|html|svg|csv|md",
-     "what to write; auto: by the end of the file's name, else html"},
-    {"title", DC_TEXT, offsetof(flags, title), "", 0, 0, NULL, "headline of the page"},
+    DC_OPTION_TEXT(flags, out, "", "file to write; - for standard output"),
+    DC_OPTION_CHOICE(flags, format, "auto", "auto|html|svg|csv|md",
+                     "what to write; auto: by the end of the file's name, else html"),
+    DC_OPTION_TEXT(flags, title, "", "headline of the page"),
     {0},
 };
 

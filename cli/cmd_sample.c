@@ -4,6 +4,7 @@
 // so the bytes do not depend on the number of threads.
 #include "args.h"
 #include "cli.h"
+#include "sample_agent.h"
 
 #include "base/pool.h"
 #include "data/dataset.h"
@@ -26,52 +27,53 @@ enum {
 enum { STREAM_DC, STREAM_PROP };
 
 typedef struct flags {
-    char data[DC_TEXT_MAX];
+    char data[DC_TEXT_MAX], agent[DC_TEXT_MAX];
     int stream;
     int64_t count, slots, seed, threads;
 } flags;
 
 static const dc_option flag_table[] = {
-    {"data", DC_TEXT, offsetof(flags, data), "", 0, 0, NULL, "data set to sample from"},
-    {"stream", DC_CHOICE, offsetof(flags, stream), "dc", 0, 0, "dc|prop", "which rows to print"},
-    {"count", DC_INT, offsetof(flags, count), "1024", 0, 1e15, NULL, "number of rows to print"},
-    {"slots", DC_INT, offsetof(flags, slots), "128", 1, 1 << 20, NULL, "dc: trees in flight"},
-    {"seed", DC_INT, offsetof(flags, seed), "0", 0, 9e15, NULL, "seed of all draws"},
-    {"threads", DC_INT, offsetof(flags, threads), "0", 0, 1024, NULL, "threads, 0 for all cores"},
+    DC_OPTION_TEXT(flags, data, "", "data set to sample from"),
+    DC_OPTION_TEXT(flags, agent, "",
+                   "print all rows of this method, a column for each of its rules"),
+    DC_OPTION_CHOICE(flags, stream, "dc", "dc|prop", "which rows to print"),
+    DC_OPTION_INT(flags, count, "1024", 0, 1e15, "number of rows to print"),
+    DC_OPTION_INT(flags, slots, "128", 1, 1 << 20, "dc: trees in flight"),
+    DC_OPTION_INT(flags, seed, "0", 0, 9e15, "seed of all draws"),
+    DC_OPTION_INT(flags, threads, "0", 0, 1024, "threads, 0 for all cores"),
     {0},
 };
 
 typedef struct keys {
     int64_t batch, n;
-    int split, order, goal_law;
+    int split, order;
     bool goal_pairs;
-    double gamma, goal_current, goal_future, goal_random;
+    double gamma;
+    dc_goal_mix goals;
 } keys;
 
 static const dc_option key_table[] = {
-    {"batch", DC_INT, offsetof(keys, batch), "1024", 1, 1 << 24, NULL, "rows of a step"},
-    {"split", DC_CHOICE, offsetof(keys, split), "midpoint", 0, 0, "midpoint|random",
-     "dc: where a segment is divided"},
-    {"order", DC_CHOICE, offsetof(keys, order), "up", 0, 0, "up|down",
-     "dc: children before parents, or the reverse"},
-    {"n", DC_INT, offsetof(keys, n), "25", 1, 1e9, NULL, "prop: steps to the n-step state"},
-    {"gamma", DC_REAL, offsetof(keys, gamma), "0.99", 0, 0.9999999999, NULL,
-     "prop: discount, of the geometric goal"},
-    {"goal_pairs", DC_BOOL, offsetof(keys, goal_pairs), "off", 0, 0, NULL,
-     "prop: start and goal uniform over pairs of a trajectory, no mixture"},
-    {"goal_current", DC_REAL, offsetof(keys, goal_current), "0.2", 0, 1, NULL,
-     "prop: share of goals that are the state itself"},
-    {"goal_future", DC_REAL, offsetof(keys, goal_future), "0.5", 0, 1, NULL,
-     "prop: share of goals later in the trajectory"},
-    {"goal_random", DC_REAL, offsetof(keys, goal_random), "0.3", 0, 1, NULL,
-     "prop: share of goals from anywhere"},
-    {"goal_law", DC_CHOICE, offsetof(keys, goal_law), "geometric", 0, 0, "uniform|geometric",
-     "prop: law of the later state"},
+    DC_OPTION_INT(keys, batch, "1024", 1, 1 << 24, "rows of a step"),
+    DC_OPTION_CHOICE(keys, split, "midpoint", "midpoint|random", "dc: where a segment is divided"),
+    DC_OPTION_CHOICE(keys, order, "up", "up|down", "dc: children before parents, or the reverse"),
+    DC_OPTION_INT(keys, n, "25", 1, 1e9, "prop: steps to the n-step state"),
+    DC_OPTION_REAL(keys, gamma, "0.99", 0, 0.9999999999, "prop: discount, of the geometric goal"),
+    DC_OPTION_BOOL(keys, goal_pairs, "off",
+                   "prop: start and goal uniform over pairs of a trajectory, no mixture"),
+    DC_OPTION_REAL_AS("goal_current", keys, goals.current, "0.2", 0, 1,
+                      "prop: share of goals that are the state itself"),
+    DC_OPTION_REAL_AS("goal_future", keys, goals.future, "0.5", 0, 1,
+                      "prop: share of goals later in the trajectory"),
+    DC_OPTION_REAL_AS("goal_random", keys, goals.random, "0.3", 0, 1,
+                      "prop: share of goals from anywhere"),
+    DC_OPTION_CHOICE_AS("goal_law", keys, goals.law, "geometric", "uniform|geometric",
+                        "prop: law of the later state"),
     {0},
 };
 
 static const char usage[] =
-    "usage: dcrl sample --data PATH [--stream dc|prop] [--count N] [--set KEY=VALUE]...\n\n"
+    "usage: dcrl sample --data PATH [--stream dc|prop] [--count N] [--set KEY=VALUE]...\n"
+    "       dcrl sample --data PATH --agent AGENT [--count N] [--set KEY=VALUE]...\n\n"
     "Print, as CSV, the integers that a learner would train on: what a step takes, in its order.\n"
     "The same seed gives the same bytes, with any number of threads.\n\n"
     "  dc    step,slot,traj,i,k,j   a node of a slot's tree: segment (i, j) divided at k; i, k and "
@@ -81,8 +83,13 @@ static const char usage[] =
     "of\n"
     "                               the trajectory) and goal, all three as rows of the data set,\n"
     "                               since a goal may lie in another trajectory\n\n"
+    "With --agent it prints every row of that method's batches, one column for each rule of its "
+    "table\n"
+    "(dcrl grad --agent AGENT --describe tells what they are); rows are rows of the data set, and\n"
+    "--set takes the method's options.\n\n"
     "example: dcrl sample --data maze.npz --stream dc --count 4096 --slots 8 > nodes.csv\n"
-    "         dcrl sample --data maze.npz --stream prop --set n=100 --set goal_law=uniform\n";
+    "         dcrl sample --data maze.npz --stream prop --set n=100 --set goal_law=uniform\n"
+    "         dcrl sample --data maze.npz --agent hiql --set subgoal_steps=10\n";
 
 // ---- text ----
 
@@ -147,12 +154,11 @@ static dc_status write_chunk(chunk *c, dc_pool *pool) {
 // Row of the batch, as the chunk keeps it.
 static void take_row(const chunk *c, const dc_sampler *sampler, int64_t step, int64_t row,
                      int64_t out[COLUMNS]) {
-    static const dc_stream streams[2][3] = {{DC_I, DC_K, DC_J}, {DC_P, DC_N, DC_G}};
     int at = 0;
     out[at++] = step;
     if (c->stream == STREAM_DC) out[at++] = dc_sampler_slot(sampler)[row];
     for (int q = 0; q < 3; q++)
-        out[at++] = dc_sampler_stream(sampler, streams[c->stream][q])[row];
+        out[at++] = dc_sampler_stream(sampler, q)[row];
 }
 
 static dc_status stream_rows(chunk *c, dc_sampler *sampler, dc_pool *pool, int64_t count,
@@ -168,35 +174,51 @@ static dc_status stream_rows(chunk *c, dc_sampler *sampler, dc_pool *pool, int64
     return write_chunk(c, pool);
 }
 
-static dc_sampler_spec spec_of(const flags *f, const keys *k) {
-    return (dc_sampler_spec){
-        .seed = (uint64_t)f->seed,
-        .batch = (int)k->batch,
-        .segments = f->stream == STREAM_DC ? DC_SEG_TREE : DC_SEG_NONE,
-        .split = (dc_split)k->split,
-        .order = (dc_order)k->order,
-        .slots = (int)f->slots,
-        .gamma = k->gamma,
-        .propagation = f->stream == STREAM_PROP,
-        .n = (int)k->n,
-        .goal_pairs = k->goal_pairs,
-        .goal_current = k->goal_current,
-        .goal_future = k->goal_future,
-        .goal_random = k->goal_random,
-        .goal_law = (dc_law)k->goal_law,
-    };
+// The three rules that are printed: a segment, or a propagation row.
+static dc_row_table rows_of(const flags *f, const keys *k) {
+    dc_row_table r = {.seed = (uint64_t)f->seed, .batch = (int)k->batch};
+    if (f->stream == STREAM_DC) {
+        dc_rows_add(&r, (dc_row_rule){.name = "segment_start",
+                                      .kind = DC_ROW_TREE,
+                                      .draws = DC_STREAM_SLOT,
+                                      .split = (dc_split)k->split,
+                                      .order = (dc_order)k->order,
+                                      .slots = (int)f->slots});
+        dc_rows_add(&r, (dc_row_rule){.name = "segment_split",
+                                      .kind = DC_ROW_SPLIT,
+                                      .of = "segment_start",
+                                      .split = (dc_split)k->split});
+        dc_rows_add(
+            &r, (dc_row_rule){.name = "segment_end", .kind = DC_ROW_END, .of = "segment_start"});
+        return r;
+    }
+    dc_rows_add(&r, (dc_row_rule){.name = "state",
+                                  .kind = k->goal_pairs ? DC_ROW_PAIR : DC_ROW_START,
+                                  .draws = DC_STREAM_PROP});
+    dc_rows_add(&r,
+                (dc_row_rule){.name = "later", .kind = DC_ROW_AFTER, .of = "state", .steps = k->n});
+    if (k->goal_pairs)
+        dc_rows_add(&r, (dc_row_rule){.name = "goal", .kind = DC_ROW_END, .of = "state"});
+    else
+        dc_rows_add(&r, (dc_row_rule){.name = "goal",
+                                      .kind = DC_ROW_GOAL,
+                                      .of = "state",
+                                      .draws = DC_STREAM_GOAL,
+                                      .mix = k->goals,
+                                      .gamma = k->gamma});
+    return r;
 }
 
 static dc_status print_stream(const dc_dataset *data, const flags *f, const keys *k) {
     chunk c = {.data = data, .stream = f->stream};
-    dc_sampler_spec spec = spec_of(f, k);
+    dc_row_table rows = rows_of(f, k);
     dc_sampler *sampler = NULL;
     dc_pool *pool = NULL;
     c.rows = malloc(CHUNK_ROWS * sizeof *c.rows);
     c.text = malloc((size_t)CHUNK_ROWS * ROW_BYTES);
     dc_status status = DC_OK;
     if (!c.rows || !c.text) DC_GOTO(dc_fail(DC_NO_MEMORY, NULL, "no memory for rows"), done);
-    DC_GOTO(dc_sampler_new(&sampler, data, &spec), done);
+    DC_GOTO(dc_sampler_new(&sampler, data, &rows), done);
     DC_GOTO(dc_pool_new(&pool, (int)f->threads), done);
     fputs(f->stream == STREAM_DC ? "step,slot,traj,i,k,j\n" : "step,i,n,goal\n", stdout);
     status = stream_rows(&c, sampler, pool, f->count, k->batch);
@@ -217,10 +239,11 @@ dc_status cmd_sample(int argc, char **argv) {
     if (args.help) return DC_OK;
     DC_TRY(cli_args_need(&args, "data"));
     dc_options_init(key_table, &k);
-    DC_TRY(cli_args_apply(&args, key_table, &k));
+    if (!*f.agent) DC_TRY(cli_args_apply(&args, key_table, &k));
     dc_dataset data;
     DC_TRY(dc_dataset_load(&data, f.data));
-    dc_status status = print_stream(&data, &f, &k);
+    dc_status status = *f.agent ? cli_sample_agent(f.agent, &args, &data, f.seed, f.count)
+                                : print_stream(&data, &f, &k);
     dc_dataset_fini(&data);
     return status;
 }

@@ -46,20 +46,13 @@ typedef struct flags {
 } flags;
 
 // In place of the row of one seed.
-static const dc_option seed_row = {"seed",
-                                   DC_TEXT,
-                                   offsetof(flags, seeds),
-                                   "0",
-                                   0,
-                                   0,
-                                   NULL,
-                                   "the same seed gives the same bytes; a list 0,3,5 or a range "
-                                   "0-7 trains several runs together"};
+static const dc_option seed_row = DC_OPTION_TEXT_AS(
+    "seed", flags, seeds, "0",
+    "the same seed gives the same bytes; a list 0,3,5 or a range 0-7 trains several runs together");
 static const dc_option more[] = {
-    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL, "folder of the run, made if missing"},
-    {"resume", DC_TEXT, offsetof(flags, resume), "", 0, 0, NULL, "folder of a run to go on with"},
-    {"config", DC_TEXT, offsetof(flags, config), "", 0, 0, NULL,
-     "JSON file with options, such as another run's config.json"},
+    DC_OPTION_TEXT(flags, out, "", "folder of the run, made if missing"),
+    DC_OPTION_TEXT(flags, resume, "", "folder of a run to go on with"),
+    DC_OPTION_TEXT(flags, config, "", "JSON file with options, such as another run's config.json"),
     {0},
 };
 
@@ -249,16 +242,20 @@ static dc_status outcome(team *t, dc_status status) {
     return DC_OK;
 }
 
-static void tell_gpu(const dc_gpu *gpu) {
-    printf("%s, %s\n", dc_gpu_name(gpu),
-           dc_gpu_fed(gpu) ? "rows are drawn and gathered on the host, ahead of it (feed=host)"
-                           : "which holds the data set and draws its rows (feed=device)");
+// What computes and how, where that is not plain: a path that is slower than it could be must show.
+static dc_status tell_trainer(const dc_trainer *trainer) {
+    dc_text text;
+    dc_text_init(&text);
+    dc_status status = trainer->ops->describe(trainer, &text);
+    if (status == DC_OK) puts(text.bytes);
     fflush(stdout);
+    dc_text_fini(&text);
+    return status;
 }
 
 static dc_status train(team *t) {
     cli_line_init(&t->line);
-    if (t->runs->gpu) tell_gpu(t->runs->gpu);
+    if (t->runs->options.device) DC_TRY(tell_trainer(t->runs->trainer));
     t->watch.tell = tell;
     t->watch.tell_ctx = t;
     t->steps = cli_progress_on(&t->playing, &t->line, "evaluating", "steps");

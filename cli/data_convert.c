@@ -29,10 +29,9 @@ typedef struct flags {
 } flags;
 
 static const dc_option table[] = {
-    {"rows_per_shard", DC_INT, offsetof(flags, rows_per_shard), "1048576", DC_STORE_UNIT, 1e12,
-     NULL, "rows of a file of the store, a multiple of 1024"},
-    {"level", DC_INT, offsetof(flags, level), "1", 0, 9, NULL,
-     ".npz: 0 stores, 1 (fast) to 9 (small) deflates"},
+    DC_OPTION_INT(flags, rows_per_shard, "1048576", DC_STORE_UNIT, 1e12,
+                  "rows of a file of the store, a multiple of 1024"),
+    DC_OPTION_INT(flags, level, "1", 0, 9, ".npz: 0 stores, 1 (fast) to 9 (small) deflates"),
     {0},
 };
 

@@ -28,7 +28,7 @@ typedef struct flags {
 } flags;
 
 static const dc_option table[] = {
-    {"out", DC_TEXT, offsetof(flags, out), "", 0, 0, NULL, "file to write"},
+    DC_OPTION_TEXT(flags, out, "", "file to write"),
     {0},
 };
 

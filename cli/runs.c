@@ -137,10 +137,10 @@ static dc_status find_step(cli_pick *pick) {
 
 dc_status cli_run_pick(cli_pick *pick, const char *folder, int64_t step) {
     *pick = (cli_pick){.folder = folder, .step = step};
-    DC_TRY(dc_setting_read(&pick->setting, folder));
-    if (!*pick->setting.env)
+    DC_TRY(dc_run_env(folder, pick->env));
+    if (!*pick->env)
         return dc_fail(DC_BAD_INPUT, "train with --env", "%s names no environment", folder);
     DC_TRY(find_step(pick));
-    DC_TRY(dc_env_find(&pick->spec, pick->setting.env));
+    DC_TRY(dc_env_find(&pick->spec, pick->env));
     return dc_folder_checkpoint(pick->path, folder, pick->step);
 }

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "env/spec.h"
 #include "rollout/eval.h"
-#include "rollout/setting.h"
 #include "train/folder.h"
 #include "train/run.h"
 
@@ -29,7 +28,7 @@ typedef struct cli_pick {
     const char *folder;
     int64_t step;
     char path[DC_PATH_MAX]; // of the checkpoint
-    dc_setting setting;
+    char env[DC_TEXT_MAX];
     dc_env_spec spec;
 } cli_pick;
 // The checkpoint of a step; -1: the newest. Borrows: folder

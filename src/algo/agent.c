@@ -1,5 +1,7 @@
-// What all methods share: building in the right order, one step's gradients, asking the critic.
+// What all methods share: building in the right order, one step's gradients, asking the value.
 #include "algo/agent.h"
+
+#include "algo/backup.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -31,56 +33,18 @@ dc_status dc_algo_find(const char *name, const dc_algo **algo) {
     return dc_fail(DC_USAGE, "dcrl list agents shows them", "unknown agent '%s'", name);
 }
 
-void dc_agent_feed(dc_agent *a, dc_feed feed) {
-    DC_CHECK(a->feeds.feed_count < DC_FEEDS_MAX);
-    a->feeds.feeds[a->feeds.feed_count++] = feed;
+dc_status dc_need_actions(const dc_method *m) {
+    if (m->act) return DC_OK;
+    return dc_fail(DC_BAD_INPUT, "use a data set with actions, or a method with form=distance",
+                   "the data set has no actions that %s could learn from", m->algo->name);
 }
 
-dc_status dc_agent_count_actions(dc_agent *a) {
-    const dc_column *act = dc_dataset_column(a->data, "act");
-    if (!act)
-        return dc_fail(DC_BAD_INPUT, "use form=distance, or a data set with actions",
-                       "the data set has no actions");
-    if (!act->whole) return DC_OK;
-    if (act->width != 1)
-        return dc_fail(DC_UNSUPPORTED,
-                       "store them as floating-point numbers, or as one number a row",
-                       "discrete actions of %d numbers", act->width);
-    for (int64_t r = 0; r < a->data->rows; r++) {
-        float x = act->values[r];
-        if (!(x >= 0 && x < DC_ACTIONS_MAX) || x != (float)(int)x)
-            return dc_fail(DC_BAD_INPUT, "number them from 0, 256 at most",
-                           "impossible discrete action (row %lld, %g)", (long long)r, (double)x);
-        if ((int)x >= a->actions) a->actions = (int)x + 1;
-    }
-    return DC_OK;
-}
-
-int dc_agent_act_width(const dc_agent *a) {
-    return a->actions ? a->actions : dc_dataset_column(a->data, "act")->width;
-}
-
-void dc_agent_feed_action(dc_agent *a, dc_ref input, int row0, int col0, dc_stream stream,
-                          dc_pack *pack) {
-    dc_agent_feed(a, (dc_feed){.input = input,
-                               .row0 = row0,
-                               .col0 = col0,
-                               .column = dc_dataset_column(a->data, "act"),
-                               .stream = stream,
-                               .pack = pack,
-                               .one_hot = a->actions});
-}
-
-dc_pack *dc_agent_pack(dc_agent *a, dc_ref input, int fixed_rows, const char *name, dc_stream steps,
-                       int known) {
-    DC_CHECK(a->feeds.pack_count < DC_PACKS_MAX);
-    dc_pack *p = &a->feeds.packs[a->feeds.pack_count];
-    a->feeds.fixed_rows[a->feeds.pack_count++] = fixed_rows;
-    *p = (dc_pack){.input = input, .steps = steps, .known = known};
-    p->index = dc_input(&a->graph, name, a->options.batch, 1);
-    p->rows = dc_arena_take(&a->graph.arena, (size_t)a->options.batch * sizeof *p->rows);
-    if (!p->rows) a->graph.status = DC_NO_MEMORY;
-    return p;
+dc_status dc_need_real_actions(const dc_method *m) {
+    DC_TRY(dc_need_actions(m));
+    if (!m->actions) return DC_OK;
+    return dc_fail(DC_UNSUPPORTED, "use another method (dcrl list agents), or real-valued actions",
+                   "%s needs real-valued actions, the data has %d discrete ones", m->algo->name,
+                   m->actions);
 }
 
 void dc_agent_metric(dc_agent *a, const char *name, dc_ref node) {
@@ -90,14 +54,64 @@ void dc_agent_metric(dc_agent *a, const char *name, dc_ref node) {
     a->metrics[a->metric_count++].node = node;
 }
 
-// The forward-only graph over the same weights.
-static dc_status build_ask(dc_agent *a) {
-    DC_TRY(dc_graph_init(&a->ask_graph));
-    a->ask_in = dc_input(&a->ask_graph, "rows", DC_ASK_ROWS, a->critic.in);
-    a->ask_out = dc_mlp_apply(&a->ask_graph, &a->critic, a->ask_in, DC_STOPPED);
-    dc_keep(&a->ask_graph, a->ask_out);
-    DC_TRY(dc_graph_finish(&a->ask_graph, -1));
-    return dc_exec_init(&a->ask, &a->ask_graph, &a->params.slabs, a->pool);
+dc_ref dc_agent_net(dc_agent *a, const char *name, dc_ref x, dc_use use) {
+    return dc_net_apply(&a->graph, &a->nets, name, x, use);
+}
+
+dc_ref dc_agent_scalar(dc_agent *a, const char *name, dc_use use) {
+    return dc_net_scalar(&a->graph, &a->nets, name, use);
+}
+
+// ---- what the method sees of the data ----
+
+// How many discrete actions the data has; 0: they are real numbers.
+static dc_status count_actions(const dc_dataset *data, const dc_column *act, int *actions) {
+    *actions = 0;
+    if (!act->whole) return DC_OK;
+    if (act->width != 1)
+        return dc_fail(DC_UNSUPPORTED,
+                       "store them as floating-point numbers, or as one number per row",
+                       "discrete actions of %d numbers", act->width);
+    for (int64_t r = 0; r < data->rows; r++) {
+        float x = act->values[r];
+        if (!(x >= 0 && x < DC_ACTIONS_MAX) || x != (float)(int)x)
+            return dc_fail(DC_BAD_INPUT, "number them from 0, 256 at most",
+                           "impossible discrete action (row %lld, %g)", (long long)r, (double)x);
+        if ((int)x >= *actions) *actions = (int)x + 1;
+    }
+    return DC_OK;
+}
+
+static double longest(const dc_dataset *data) {
+    int64_t most = 0;
+    for (int64_t t = 0; t < data->traj_count; t++) {
+        int64_t rows = data->traj_start[t + 1] - data->traj_start[t];
+        if (rows > most) most = rows;
+    }
+    return (double)most;
+}
+
+static dc_status make_method(dc_agent *a, const dc_algo *algo, const void *config) {
+    const dc_agent_options *o = &a->options;
+    const dc_column *obs = dc_dataset_column(a->data, "obs"),
+                    *act = dc_dataset_column(a->data, "act");
+    if (!obs) return dc_fail(DC_BAD_INPUT, NULL, "the data set has no observations");
+    a->method = (dc_method){.algo = algo,
+                            .config = config,
+                            .form = o->form,
+                            .gamma = o->gamma,
+                            .hidden = o->hidden,
+                            .seed = o->seed,
+                            .batch = o->batch,
+                            .steps = o->steps,
+                            .longest = o->longest > 0 ? o->longest : longest(a->data),
+                            .obs = obs->width,
+                            .goal = o->rep_size ? o->rep_size : obs->width,
+                            .rep = o->rep_size > 0};
+    if (!act || !o->form->acts) return DC_OK;
+    DC_TRY(count_actions(a->data, act, &a->method.actions));
+    a->method.act = a->method.actions ? a->method.actions : act->width;
+    return DC_OK;
 }
 
 // The columns that stand for a goal. Neighbours stay where they are; others are copied out of the
@@ -121,50 +135,104 @@ static dc_status take_goals(dc_agent *a) {
         return dc_fail(DC_NO_MEMORY, NULL, "no memory for goals of %lld rows", (long long)rows);
     for (int64_t r = 0; r < rows; r++)
         for (int k = 0; k < o->rep_size; k++)
-            a->goal_values[r * o->rep_size + k] = obs->values[r * obs->width + o->rep[k]];
+            a->goal_values[r * o->rep_size + k] = dc_column_value(obs, r, o->rep[k]);
     a->goals = (dc_column){.name = "goals", .values = a->goal_values, .width = o->rep_size};
     return DC_OK;
 }
 
-static dc_status build(dc_agent *a, const void *config) {
-    DC_TRY(dc_graph_init(&a->graph));
-    a->feeds.batch = a->options.batch;
-    a->feeds.seed = a->options.seed;
-    if (!dc_dataset_column(a->data, "obs"))
-        return dc_fail(DC_BAD_INPUT, NULL, "the data set has no observations");
-    DC_TRY(take_goals(a));
-    DC_TRY(a->algo->build(a, config)); // declares networks, describes the loss, makes the sampler
+int dc_agent_goal_skip(const dc_agent *a) {
+    const dc_column *obs = dc_dataset_column(a->data, "obs");
+    bool part = dc_column_at(&a->goals, 0, 0) == dc_column_at(obs, 0, 0);
+    return part && a->options.rep_size ? a->options.rep[0] : 0; // else copied out already
+}
+
+// Means and rates of observations; goals have those of the columns that they are.
+static dc_status take_scales(dc_agent *a) {
+    const dc_column *obs = dc_dataset_column(a->data, "obs");
+    const dc_agent_options *o = &a->options;
+    bool bytes = obs->type == DC_TYPE_U8;
+    if (o->scaling == DC_SCALING_OFF || (o->scaling == DC_SCALING_AUTO && !bytes)) return DC_OK;
+    size_t width = (size_t)obs->width, goal = (size_t)a->method.goal;
+    double *moments = malloc(2 * width * sizeof *moments);
+    a->scales = malloc(2 * (width + goal) * sizeof *a->scales);
+    dc_status status = moments && a->scales
+                           ? dc_dataset_moments(a->data, "obs", a->pool, moments, moments + width)
+                           : dc_fail(DC_NO_MEMORY, NULL, "no memory to scale observations");
+    float *mean = a->scales, *rate = mean + width, *goal_mean = rate + width;
+    for (size_t c = 0; status == DC_OK && c < width; c++) {
+        mean[c] = (float)moments[c];
+        rate[c] = (float)(1 / moments[width + c]);
+    }
+    for (size_t k = 0; status == DC_OK && k < goal; k++) {
+        size_t c = o->rep_size ? (size_t)o->rep[k] : k;
+        goal_mean[k] = mean[c];
+        goal_mean[goal + k] = rate[c];
+    }
+    free(moments);
+    DC_TRY(status);
+    a->obs_scale = (dc_scale){mean, rate};
+    a->goal_scale = (dc_scale){goal_mean, goal_mean + goal};
+    a->method.obs_scale = &a->obs_scale;
+    a->method.goal_scale = &a->goal_scale;
     return DC_OK;
+}
+
+// ---- building ----
+
+// Plan, memory, weights, sampler.
+static dc_status finish(dc_agent *a, dc_ref loss) {
+    DC_TRY(dc_graph_finish(&a->graph, loss));
+    DC_TRY(dc_params_alloc(&a->params, a->options.seed));
+    DC_TRY(dc_exec_init(&a->exec, &a->graph, &a->params.slabs, a->pool));
+    if (a->method.algo->query)
+        DC_TRY(dc_infer_new(&a->query,
+                            a->method.algo->whole_goals ? DC_INFER_QUERY_DATA : DC_INFER_QUERY,
+                            &a->method, &a->nets, &a->params.slabs, DC_QUERY_ROWS, a->pool));
+    DC_TRY(dc_ahead_init(&a->ahead, a->data, &a->rows));
+    return dc_sampler_new(&a->sampler, a->data, &a->rows);
+}
+
+static dc_status build(dc_agent *a, const dc_algo *algo, const void *config) {
+    const dc_method *m = &a->method;
+    DC_TRY(dc_graph_init(&a->graph));
+    DC_TRY(make_method(a, algo, config));
+    DC_TRY(take_goals(a));
+    DC_TRY(take_scales(a));
+    a->scratch = malloc((size_t)(2 * m->obs) * sizeof *a->scratch);
+    if (!a->scratch) return dc_fail(DC_NO_MEMORY, NULL, "no memory");
+    if (algo->check) DC_TRY(algo->check(m));
+    a->rows = (dc_row_table){.seed = m->seed, .batch = m->batch};
+    a->feeds.batch = m->batch;
+    a->feeds.seed = m->seed;
+    algo->rows(&a->rows, m);
+    algo->networks(&a->nets, m);
+    dc_nets_place(&a->nets, &a->params, &m->hidden);
+    a->policy_after = algo->policy_after ? algo->policy_after(m) : 0;
+    return finish(a, algo->losses(a, m));
 }
 
 dc_status dc_agent_init(dc_agent *a, const dc_algo *algo, const void *config,
                         const dc_agent_options *options, const dc_dataset *data, dc_pool *pool) {
-    *a = (dc_agent){.algo = algo, .data = data, .options = *options, .pool = pool};
-    dc_status status = build(a, config);
+    *a = (dc_agent){.data = data, .options = *options, .pool = pool};
+    dc_status status = build(a, algo, config);
     if (status != DC_OK) dc_agent_fini(a);
     return status;
-}
-
-dc_status dc_agent_finish(dc_agent *a, dc_ref loss, const dc_sampler_spec *spec) {
-    DC_TRY(dc_graph_finish(&a->graph, loss));
-    DC_TRY(dc_params_alloc(&a->params, a->options.seed));
-    DC_TRY(dc_exec_init(&a->exec, &a->graph, &a->params.slabs, a->pool));
-    DC_TRY(build_ask(a));
-    DC_TRY(dc_ahead_init(&a->ahead, a->data, spec));
-    return dc_sampler_new(&a->sampler, a->data, spec);
 }
 
 void dc_agent_fini(dc_agent *a) {
     dc_sampler_free(a->sampler);
     dc_ahead_fini(&a->ahead);
-    dc_exec_fini(&a->ask);
+    dc_infer_free(a->query);
     dc_exec_fini(&a->exec);
-    dc_graph_fini(&a->ask_graph);
     dc_graph_fini(&a->graph);
     dc_params_free(&a->params);
     free(a->goal_values);
+    free(a->scales);
+    free(a->scratch);
     *a = (dc_agent){0};
 }
+
+// ---- a step ----
 
 void dc_agent_run(dc_agent *a) {
     dc_gather(&a->feeds, a->sampler, &a->exec); // rows
@@ -184,52 +252,69 @@ dc_adam dc_agent_adam(const dc_agent *a, double lr, double tau, int64_t done) {
     dc_adam adam = {.lr = lr, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .tau = tau};
     bool late = a->policy_after && done >= a->policy_after;
     adam.step = done + 1 - (late ? a->policy_after : 0); // the policy's moments begin at zero
-    adam.first = late ? a->policy_first : 0;
-    adam.last = a->policy_after && !late ? a->policy_first : a->params.slabs.size;
+    adam.first = late ? a->nets.policy_first : 0;
+    adam.last = a->policy_after && !late ? a->nets.policy_first : a->params.slabs.size;
     return adam;
 }
 
-// Question number r: [s | g], and in the value form the action taken at s.
-static void put_question(const dc_agent *a, dc_real *row, int64_t s, int64_t g) {
-    const dc_column *obs = dc_dataset_column(a->data, "obs"),
-                    *act = dc_dataset_column(a->data, "act");
-    int w = obs->width;
-    for (int c = 0; c < w; c++) {
-        row[c] = (dc_real)obs->values[s * w + c];
-        row[w + c] = (dc_real)obs->values[g * w + c];
-    }
-    if (a->options.form == DC_FORM_DISTANCE) return;
-    for (int c = 0; c < dc_agent_act_width(a); c++) {
-        float x =
-            a->actions ? (float)(act->values[s] == (float)c) : act->values[s * act->width + c];
-        row[2 * w + c] = (dc_real)x;
-    }
+// ---- questions ----
+
+// `count` values of a row as floats: where they lie, or a copy in scratch.
+static const float *floats_of(const dc_column *column, int64_t row, int first, int count,
+                              float *scratch) {
+    if (column->type == DC_TYPE_F32) return column->values + row * column->width + first;
+    dc_column_floats(column, row, first, count, scratch);
+    return scratch;
 }
 
-static float answer(const dc_agent *a, dc_view out, int r) {
-    if (a->options.form == DC_FORM_DISTANCE) return (float)out.p[r];
-    double sum = 0; // of -log sigmoid(logit)
-    for (int e = 0; e < out.e; e++) {
-        double logit = (double)out.p[e * out.step + r];
-        sum += fmax(-logit, 0) + log1p(exp(-fabs(logit)));
+static void write_question(dc_agent *a, int row, int64_t s, int64_t g) {
+    const dc_column *obs = dc_dataset_column(a->data, "obs"),
+                    *act = dc_dataset_column(a->data, "act");
+    float choice[DC_ACTIONS_MAX];
+    const float *taken = NULL, *goal;
+    if (a->method.actions) {
+        for (int c = 0; c < a->method.actions; c++)
+            choice[c] = (float)(act->values[s] == (float)c);
+        taken = choice;
+    } else if (a->method.act) {
+        taken = act->values + s * act->width;
     }
-    return (float)(sum / (out.e * -log(a->options.gamma)));
+    if (a->query->data_goals)
+        goal = floats_of(obs, g, 0, obs->width, a->scratch);
+    else
+        goal = floats_of(&a->goals, g, dc_agent_goal_skip(a), a->method.goal, a->scratch);
+    dc_infer_write(a->query, row, floats_of(obs, s, 0, obs->width, a->scratch + obs->width), goal,
+                   taken);
+}
+
+// Mean over the ensemble. Logits are averaged as -log value.
+static float read_answer(const dc_agent *a, int row) {
+    const dc_infer *q = a->query;
+    const dc_node *out = &q->graph.nodes[q->out];
+    double sum = 0, unit = q->reading == DC_READ_LOGIT ? -log(a->method.gamma) : 1;
+    for (int e = 0; e < out->e; e++) {
+        double x = (double)q->out_cells.p[((int64_t)e * out->rows + row) * q->out_cells.ld];
+        sum += q->reading == DC_READ_LOGIT ? fmax(-x, 0) + log1p(exp(-fabs(x)))
+                                           : dc_reading_steps(q->reading, a->method.gamma, x);
+    }
+    return (float)(sum / (out->e * unit));
+}
+
+dc_status dc_agent_ask_gpu(dc_agent *a) {
+    DC_CHECK(a->query);
+    return dc_infer_to_gpu(a->query, &a->params.slabs, 0);
 }
 
 dc_status dc_agent_distances(dc_agent *a, int64_t count, const int64_t *s, const int64_t *g,
                              float *d) {
-    dc_view in = dc_value(&a->ask, a->ask_in), out = dc_value(&a->ask, a->ask_out);
-    for (int64_t from = 0; from < count; from += DC_ASK_ROWS) {
-        int rows = (int)(count - from < DC_ASK_ROWS ? count - from : DC_ASK_ROWS);
+    DC_CHECK(a->query);
+    for (int64_t from = 0; from < count; from += DC_QUERY_ROWS) {
+        int rows = (int)(count - from < DC_QUERY_ROWS ? count - from : DC_QUERY_ROWS);
         for (int r = 0; r < rows; r++)
-            put_question(a, in.p + (int64_t)r * in.cols, s[from + r], g[from + r]);
-        a->ask.used[a->ask_in] = rows;
-        if (a->ask_by)
-            DC_TRY(a->ask_by(a->ask_ctx));
-        else
-            dc_exec_run(&a->ask, &dc_backend_cpu);
+            write_question(a, r, s[from + r], g[from + r]);
+        DC_TRY(dc_infer_run(a->query, rows));
         for (int r = 0; r < rows; r++)
-            d[from + r] = answer(a, out, r);
+            d[from + r] = read_answer(a, r);
     }
     return DC_OK;
 }

@@ -13,8 +13,8 @@
 // Two questions a candidate, (i, m) and (m, j), side by side.
 typedef struct questions {
     int count;
-    int64_t s[DC_ASK_ROWS], g[DC_ASK_ROWS];
-    float d[DC_ASK_ROWS]; // the answers
+    int64_t s[DC_QUERY_ROWS], g[DC_QUERY_ROWS];
+    float d[DC_QUERY_ROWS]; // the answers
 } questions;
 
 static int candidates_of(const dc_agent *a, int64_t i, int64_t j) {
@@ -26,7 +26,7 @@ static int candidates_of(const dc_agent *a, int64_t i, int64_t j) {
 static int64_t candidate(const dc_agent *a, int64_t i, int64_t j, int c) {
     int64_t inside = j - i - 1;
     if (inside <= a->candidates) return i + 1 + c;
-    dc_u32x4 word = dc_philox(a->options.seed, DC_STREAM_SPLIT | (uint32_t)(c / 2) << 8,
+    dc_u32x4 word = dc_philox(a->method.seed, DC_STREAM_SPLIT | (uint32_t)(c / 2) << 8,
                               a->step << 32 ^ (uint64_t)j, (uint32_t)i);
     return i + 1 + (int64_t)dc_below64(word.v[c % 2 * 2], word.v[c % 2 * 2 + 1], (uint64_t)inside);
 }
@@ -60,7 +60,7 @@ static dc_status choose_some(dc_agent *a, int64_t *done, int64_t count, const in
                              const int64_t *j, int64_t *k) {
     questions q = {0};
     int64_t from = *done, end = from;
-    for (; end < count && q.count + 2 * candidates_of(a, i[end], j[end]) <= DC_ASK_ROWS; end++)
+    for (; end < count && q.count + 2 * candidates_of(a, i[end], j[end]) <= DC_QUERY_ROWS; end++)
         ask_about(a, &q, i[end], j[end]);
     DC_TRY(dc_agent_distances(a, q.count, q.s, q.g, q.d));
     for (int64_t x = from, at = 0; x < end; x++) {

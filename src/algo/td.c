@@ -10,7 +10,8 @@
 typedef struct config {
     int64_t n;
     double kappa_prop;
-    dc_goals goals;
+    int distil;
+    dc_goal_mix goals;
     dc_policy policy;
 } config;
 
@@ -29,37 +30,52 @@ static const dc_option options_1[] = {
     {0},
 };
 
-static const dc_option options_mc[] = {DC_POLICY_OPTIONS(config), {0}};
+static const dc_option options_mc[] = {
+    DC_GOAL_OPTIONS(config), DC_DISTIL_OPTION(config), DC_POLICY_OPTIONS(config), {0}};
 
-static dc_status build_steps(dc_agent *agent, const config *c, int n) {
-    dc_backup b = {.rows = {.segments = DC_SEG_NONE, .propagation = true, .n = n},
-                   .kappa_prop = c->kappa_prop,
-                   .goals = c->goals,
-                   .known = n};
-    return dc_backup_build(agent, &b, &c->policy);
+static dc_backup steps_backup(const dc_method *m, int n) {
+    const config *c = m->config;
+    return (dc_backup){.propagation = true,
+                       .n = n,
+                       .kappa_prop = c->kappa_prop,
+                       .goals = c->goals,
+                       .known = n,
+                       .policy = &c->policy};
 }
 
-static dc_status build(dc_agent *agent, const void *c) {
-    return build_steps(agent, c, dc_backup_n(agent, ((const config *)c)->n));
+static dc_backup backup_n(const dc_method *m) {
+    return steps_backup(m, dc_backup_n(m, ((const config *)m->config)->n));
 }
 
-static dc_status build_1(dc_agent *agent, const void *c) {
-    return build_steps(agent, c, 1);
+static dc_backup backup_1(const dc_method *m) {
+    return steps_backup(m, 1);
 }
 
 // A segment both of whose parts are known, whatever their span.
-static dc_status build_mc(dc_agent *agent, const void *ctx) {
-    const config *c = ctx;
-    dc_backup b = {.rows = {.segments = DC_SEG_PAIRS},
-                   .first = DC_STOPPED,
-                   .second = DC_STOPPED,
-                   .kappa_dc = 0.5,
-                   .known = INT_MAX};
-    return dc_backup_build(agent, &b, &c->policy);
+static dc_backup backup_mc(const dc_method *m) {
+    const config *c = m->config;
+    return (dc_backup){.segments = DC_SEG_PAIRS,
+                       .first = DC_STOPPED,
+                       .second = DC_STOPPED,
+                       .kappa_dc = 0.5,
+                       .known = INT_MAX,
+                       .goals = c->goals,
+                       .distil = c->distil,
+                       .policy = &c->policy};
 }
 
-const dc_algo dc_algo_td_n = {"td-n", "n-step temporal difference", options, sizeof(config), build};
-const dc_algo dc_algo_td = {"td", "one-step temporal difference", options_1, sizeof(config),
-                            build_1};
-const dc_algo dc_algo_mc = {"mc", "Monte Carlo: regression onto the steps that the data took",
-                            options_mc, sizeof(config), build_mc};
+const dc_algo dc_algo_td_n = {.name = "td-n",
+                              .about = "n-step temporal difference",
+                              .options = options,
+                              .config_size = sizeof(config),
+                              DC_BACKUP_METHOD(backup_n)};
+const dc_algo dc_algo_td = {.name = "td",
+                            .about = "one-step temporal difference",
+                            .options = options_1,
+                            .config_size = sizeof(config),
+                            DC_BACKUP_METHOD(backup_1)};
+const dc_algo dc_algo_mc = {.name = "mc",
+                            .about = "Monte Carlo: regression onto the steps that the data took",
+                            .options = options_mc,
+                            .config_size = sizeof(config),
+                            DC_BACKUP_METHOD(backup_mc)};

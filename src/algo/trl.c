@@ -12,23 +12,27 @@ typedef struct config {
     int64_t n;
     double kappa, kappa_prop, lambda;
     bool clip;
-    dc_goals goals;
+    int distil;
+    dc_goal_mix goals;
     dc_policy policy;
 } config;
 
 #define KAPPA                                                                                      \
-    {                                                                                              \
-        "kappa", DC_REAL, offsetof(config, kappa), "0.7", 0.01, 0.99, NULL,                        \
-            "expectile of the transitive loss; above 0.5 prefers shorter routes"                   \
-    }
+    DC_OPTION_REAL(config, kappa, "0.7", 0.01, 0.99,                                               \
+                   "expectile of the transitive loss; above 0.5 prefers shorter routes")
 #define LAMBDA                                                                                     \
-    {                                                                                              \
-        "lambda", DC_REAL, offsetof(config, lambda), "0", 0, 100, NULL,                            \
-            "weigh a pair by (1 + distance)^-lambda; 0 weighs all alike"                           \
-    }
+    DC_OPTION_REAL(config, lambda, "0", 0, 100,                                                    \
+                   "weigh a pair by (1 + distance)^-lambda; 0 weighs all alike")
 
 static const dc_option options[] = {
-    KAPPA, LAMBDA, DC_CLIP_OPTION(config), DC_POLICY_OPTIONS(config), {0}};
+    KAPPA,
+    LAMBDA,
+    DC_CLIP_OPTION(config),
+    DC_GOAL_OPTIONS(config),
+    DC_DISTIL_OPTION(config),
+    DC_POLICY_OPTIONS(config),
+    {0},
+};
 
 static const dc_option options_n[] = {
     DC_N_OPTION(config),
@@ -41,34 +45,38 @@ static const dc_option options_n[] = {
     {0},
 };
 
-static dc_backup transitive(const config *c) {
-    return (dc_backup){.rows = {.segments = DC_SEG_PAIRS, .split = DC_SPLIT_RANDOM},
+static dc_backup backup(const dc_method *m) {
+    const config *c = m->config;
+    return (dc_backup){.segments = DC_SEG_PAIRS,
+                       .split = DC_SPLIT_RANDOM,
                        .first = DC_EMA,
                        .second = DC_EMA,
                        .kappa_dc = c->kappa,
                        .lambda = c->lambda,
                        .clip = c->clip,
-                       .known = 1};
+                       .known = 1,
+                       .goals = c->goals,
+                       .distil = c->distil,
+                       .policy = &c->policy};
 }
 
-static dc_status build(dc_agent *agent, const void *ctx) {
-    const config *c = ctx;
-    dc_backup b = transitive(c);
-    return dc_backup_build(agent, &b, &c->policy);
-}
-
-static dc_status build_n(dc_agent *agent, const void *ctx) {
-    const config *c = ctx;
-    dc_backup b = transitive(c);
-    b.rows.propagation = true;
-    b.rows.n = dc_backup_n(agent, c->n);
-    b.known = agent->options.form == DC_FORM_VALUE ? 1 : b.rows.n;
+static dc_backup backup_n(const dc_method *m) {
+    const config *c = m->config;
+    dc_backup b = backup(m);
+    b.propagation = true;
+    b.n = dc_backup_n(m, c->n);
+    b.known = m->form->goal_pairs ? b.n : 1;
     b.kappa_prop = c->kappa_prop;
-    b.goals = c->goals;
-    return dc_backup_build(agent, &b, &c->policy);
+    return b;
 }
 
-const dc_algo dc_algo_trl = {"trl", "transitive RL: random subgoals, upper expectile", options,
-                             sizeof(config), build};
-const dc_algo dc_algo_trl_n = {"trl-n", "transitive RL with n-step propagation", options_n,
-                               sizeof(config), build_n};
+const dc_algo dc_algo_trl = {.name = "trl",
+                             .about = "transitive RL: random subgoals, upper expectile",
+                             .options = options,
+                             .config_size = sizeof(config),
+                             DC_BACKUP_METHOD(backup)};
+const dc_algo dc_algo_trl_n = {.name = "trl-n",
+                               .about = "transitive RL with n-step propagation",
+                               .options = options_n,
+                               .config_size = sizeof(config),
+                               DC_BACKUP_METHOD(backup_n)};

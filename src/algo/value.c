@@ -17,7 +17,7 @@
 #include <math.h>
 
 static dc_ref discounted(dc_agent *a, dc_ref steps) {
-    return dc_power(&a->graph, steps, a->options.gamma);
+    return dc_power(&a->graph, steps, a->method.gamma);
 }
 
 // The learned value of a child, or gamma^steps where its span is known.
@@ -31,92 +31,104 @@ static dc_ref nearness(dc_agent *a, const dc_backup *b, dc_ref logit) {
     dc_graph *g = &a->graph;
     if (b->lambda <= 0) return -1;
     dc_ref nats = dc_softplus(g, dc_affine(g, dc_stop(g, logit), -1, 0)); // -log Q
-    return dc_decay(g, dc_affine(g, nats, -1 / log(a->options.gamma), 0), b->lambda);
+    return dc_decay(g, dc_affine(g, nats, -1 / log(a->method.gamma), 0), b->lambda);
 }
 
-static dc_ref segment_loss(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n) {
+static dc_ref segment(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n) {
     dc_ref target =
         dc_mul(&a->graph, child(a, b, n->left, n->first), child(a, b, n->right, n->second));
     return dc_bce_weighted(&a->graph, "loss_dc", n->parent, target, nearness(a, b, n->parent),
                            b->kappa_dc, 2); // 0.5 is plain cross-entropy
 }
 
-static dc_ref propagation_loss(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n) {
+static dc_ref propagation(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n) {
     dc_graph *g = &a->graph;
     dc_ref far = dc_mul(g, dc_sigmoid(g, n->boot), discounted(a, n->nsteps));
-    dc_ref target = dc_within(g, n->off, discounted(a, n->off), far, b->rows.n);
+    dc_ref target = dc_within(g, n->off, discounted(a, n->off), far, b->n);
     return dc_bce(g, "loss_prop", n->prop, target, b->kappa_prop > 0 ? b->kappa_prop : 0.7, 1);
 }
 
-static dc_ref grounding_loss(dc_agent *a, const dc_backup_nodes *n) {
-    dc_ref gamma = dc_affine(&a->graph, dc_stop(&a->graph, n->ground), 0, a->options.gamma);
+static dc_ref grounding(dc_agent *a, const dc_backup_nodes *n) {
+    dc_ref gamma = dc_affine(&a->graph, dc_stop(&a->graph, n->ground), 0, a->method.gamma);
     return dc_bce(&a->graph, "loss_ground", n->ground, gamma, 0.5, 2);
 }
 
-// Distil on the rows of the propagation loss, which cover goals everywhere, else on segments.
-static dc_ref oracle_loss(dc_agent *a, const dc_backup_nodes *n) {
-    bool prop = n->prop >= 0;
-    dc_ref x = dc_rep_action_input(a, "oracle", prop ? DC_P : DC_I, prop ? DC_G : DC_J);
-    dc_ref logit = dc_mlp_apply(&a->graph, &a->oracle, x, DC_LIVE);
-    dc_ref target = dc_sigmoid(&a->graph, dc_stop(&a->graph, prop ? n->prop : n->parent));
+// ---- policy: its rows, and the critic's least opinion of [state | goal | action], by held weights ----
+
+static const dc_policy_rows policy_rows = {"actor_state", "actor_goal"};
+
+static dc_ref judged(dc_agent *a, dc_ref rows) {
+    const char *judge = a->method.rep ? "oracle_critic" : "critic";
+    return dc_ensemble_min(&a->graph, dc_agent_net(a, judge, rows, DC_STOPPED));
+}
+
+static dc_ref q_of(dc_agent *a, const dc_policy_rows *r, dc_ref action) {
+    dc_ref rows = DC_BATCH(a, "actor_critic", OBS(r->state), GOAL(r->goal), ACT(r->state));
+    return judged(
+        a, dc_splice(&a->graph, "actor_action", rows, action, a->method.obs + a->method.goal));
+}
+
+static dc_ref q_of_all(dc_agent *a, const dc_policy_rows *r) {
+    return judged(a, dc_batch_repeated(a, "actor_critic", a->method.actions,
+                                       DC_FIELDS(OBS(r->state), GOAL(r->goal), CHOICE)));
+}
+
+static dc_ref policy_loss(dc_agent *a, const dc_policy *p, dc_ref total) {
+    if (p->kind == DC_POLICY_DDPGBC)
+        return dc_policy_ddpgbc(a, p, &policy_rows, q_of, q_of_all, total);
+    if (p->kind == DC_POLICY_REJECTION) return dc_policy_flow(a, &policy_rows, total);
+    return total;
+}
+
+// ---- the form ----
+
+// Distil on the rows of the propagation loss; without one on rows of the same law, or on segments.
+static dc_ref oracle(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n) {
+    bool own = n->prop < 0 && b->distil == DC_DISTIL_GOALS, goals = n->prop >= 0 || own;
+    const char *state = goals ? "state" : "segment_start", *goal = goals ? "goal" : "segment_end";
+    dc_ref x = DC_BATCH(a, "oracle", OBS(state), GOAL(goal), ACT(state));
+    dc_ref logit = dc_agent_net(a, "oracle_critic", x, DC_LIVE);
+    dc_ref taught = n->prop >= 0 ? n->prop : n->parent;
+    if (own)
+        taught = dc_agent_net(a, "critic", DC_BATCH(a, "taught", OBS(state), OBS(goal), ACT(state)),
+                              DC_STOPPED);
+    dc_ref target = dc_sigmoid(&a->graph, dc_stop(&a->graph, taught));
     return dc_bce(&a->graph, "loss_oracle", logit, target, 0.5, 2);
 }
 
-static dc_ref sum(dc_agent *a, dc_ref total, const char *name, dc_ref part) {
-    dc_agent_metric(a, name, part);
-    return total < 0 ? part : dc_add(&a->graph, total, part);
-}
-
-static dc_ref losses(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n,
-                     const dc_policy *policy) {
-    dc_ref total = -1;
-    if (b->rows.segments != DC_SEG_NONE) total = sum(a, total, "loss_dc", segment_loss(a, b, n));
-    if (b->rows.propagation) total = sum(a, total, "loss_prop", propagation_loss(a, b, n));
-    if (b->rows.grounding) total = sum(a, total, "loss_ground", grounding_loss(a, n));
-    if (a->options.rep_size) total = sum(a, total, "loss_oracle", oracle_loss(a, n));
-    return dc_policy_loss(a, policy, total);
-}
-
-// Networks: the critic has a target, so it comes first in the slab.
-static dc_status declare(dc_agent *a, const dc_policy *policy) {
-    int obs = dc_dataset_column(a->data, "obs")->width, act = dc_agent_act_width(a);
-    int rep = dc_rep_width(a);
-    const dc_int_list *hidden = &a->options.hidden;
-    dc_mlp_declare(&a->critic, &a->params, "critic", 2, 2 * obs + act, hidden, 1, 1, true);
-    if (a->options.rep_size)
-        dc_mlp_declare(&a->oracle, &a->params, "oracle_critic", 2, obs + rep + act, hidden, 1, 1,
-                       false);
-    return dc_policy_declare(a, policy);
-}
-
-dc_status dc_value_build(dc_agent *a, const dc_backup *b, const dc_policy *policy) {
-    DC_TRY(dc_agent_count_actions(a));
-    DC_TRY(declare(a, policy));
-    a->known = b->known;
-    a->candidates = b->candidates;
-    dc_backup_nodes nodes;
-    dc_backup_rows(a, b, &nodes);
-    dc_ref loss = losses(a, b, &nodes, policy);
-    dc_ref q = dc_sigmoid(&a->graph, nodes.prop >= 0 ? nodes.prop : nodes.parent);
+static dc_ref rest(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n, dc_ref total) {
+    if (a->method.rep) total = dc_batch_loss(a, "loss_oracle", total, oracle(a, b, n));
+    total = policy_loss(a, b->policy, total);
+    dc_ref q = dc_sigmoid(&a->graph, n->prop >= 0 ? n->prop : n->parent);
     dc_agent_metric(a, "value_mean", dc_mean(&a->graph, "value_mean", q));
-    dc_sampler_spec spec = b->rows;
-    spec.seed = a->options.seed;
-    spec.batch = a->options.batch;
-    spec.gamma = a->options.gamma;
-    spec.pair_law = DC_LAW_GEOMETRIC;
-    spec.goal_law = (dc_law)b->goals.law;
-    spec.goal_current = b->goals.current;
-    spec.goal_future = b->goals.future;
-    spec.goal_random = b->goals.random;
-    spec.choose = dc_choose_split;
-    spec.choose_ctx = a;
-    spec.actor = policy->kind != DC_POLICY_NONE;
-    spec.actor_random = policy->actor_random;
-    spec.actor_law = (dc_law)policy->actor_law;
-    return dc_agent_finish(a, loss, &spec);
+    return total;
 }
 
-dc_status dc_backup_build(dc_agent *agent, const dc_backup *backup, const dc_policy *policy) {
-    if (agent->options.form == DC_FORM_DISTANCE) return dc_distance_build(agent, backup);
-    return dc_value_build(agent, backup, policy);
+static void networks(dc_nets *nets, const dc_method *m) {
+    int obs = m->obs, act = m->act;
+    dc_nets_add(
+        nets,
+        (dc_net){.name = "critic", .ensemble = 2, .in = 2 * obs + act, .out = 1, .target = true});
+    if (m->rep)
+        dc_nets_add(
+            nets,
+            (dc_net){.name = "oracle_critic", .ensemble = 2, .in = obs + m->goal + act, .out = 1});
 }
+
+static dc_ref query(dc_infer *q, const dc_method *m) {
+    const char *judge = m->rep && !q->data_goals ? "oracle_critic" : "critic";
+    q->reading = DC_READ_LOGIT;
+    return dc_infer_net(q, judge, DC_ASK(q, "rows", OBS(NULL), GOAL(NULL), ACT(NULL)));
+}
+
+const dc_form dc_form_value = {.name = "value",
+                               .acts = true,
+                               .pair_law = DC_LAW_GEOMETRIC,
+                               .n = 25,
+                               .check = dc_need_actions,
+                               .networks = networks,
+                               .segment = segment,
+                               .propagation = propagation,
+                               .grounding = grounding,
+                               .rest = rest,
+                               .query = query};

@@ -2,8 +2,7 @@
 // its goals begin. Any number of rows is asked in pieces of the actor's size.
 #include "api/api.h"
 #include "base/file.h"
-#include "base/number.h"
-#include "rollout/setting.h"
+#include "rollout/actor.h"
 #include "train/folder.h"
 
 #include <stdio.h>
@@ -31,61 +30,17 @@ static dc_status newest(const char *folder, char path[DC_PATH_MAX]) {
     return dc_folder_checkpoint(path, folder, step);
 }
 
-// How the policy acts stands in the run's config, beside its checkpoints.
-static dc_status read_setting(dcrl_policy *p, const char *folder, dc_actor_options *options) {
-    dc_setting setting;
-    DC_TRY(dc_setting_read(&setting, folder));
-    snprintf(p->env, sizeof p->env, "%s", setting.env);
-    *options = dc_setting_actor(&setting, PIECE, 0);
-    return DC_OK;
-}
-
-static void folder_of(const char *path, char folder[DC_PATH_MAX]) {
-    const char *slash = strrchr(path, '/');
-    snprintf(folder, DC_PATH_MAX, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
-}
-
-// The same for a file. One that lies elsewhere is taken for the plain kind, and the actor says so if its
-// weights are of another.
-static dc_status read_setting_beside(dcrl_policy *p, const char *file, dc_actor_options *options) {
-    char folder[DC_PATH_MAX], config[DC_PATH_MAX];
-    *options = (dc_actor_options){.kind = DC_POLICY_DDPGBC, .rows = PIECE};
-    folder_of(file, folder);
-    DC_TRY(dc_folder_path(config, folder, "config.json"));
-    return dc_file_exists(config) ? read_setting(p, folder, options) : DC_OK;
-}
-
-// Width of an observation, from the checkpoint's metadata.
-static dc_status read_obs(const char *path, int most, int *obs) {
-    dc_st_file file;
-    int64_t width = 0;
-    DC_TRY(dc_st_open(&file, path));
-    const char *text = dc_st_meta_get(&file, "obs");
-    size_t n = text ? strlen(text) : 0;
-    bool good = n && dc_number_scan(text, n, DC_GRAMMAR_JSON) == n && dc_number_int(text, &width) &&
-                width >= 1 && width < most;
-    dc_st_close(&file);
-    *obs = (int)width;
-    if (good) return DC_OK;
-    return dc_fail(DC_BAD_INPUT, "write it anew with dcrl train --resume",
-                   "%s does not say how wide an observation is", path);
-}
-
 static dc_status open_policy(dcrl_policy *p, const char *path, int threads) {
     char newest_path[DC_PATH_MAX];
-    dc_actor_options options;
+    dc_actor_options options = {.rows = PIECE};
     if (dc_folder_exists(path)) {
-        DC_TRY(read_setting(p, path, &options));
         DC_TRY(newest(path, newest_path));
         path = newest_path;
-    } else {
-        DC_TRY(read_setting_beside(p, path, &options));
     }
     if (threads != 1) DC_TRY(dc_pool_new(&p->pool, threads));
     DC_TRY(dc_actor_open(&p->actor, path, &options, p->pool));
-    int obs;
-    DC_TRY(read_obs(path, p->actor.in, &obs));
-    p->sizes = (dcrl_sizes){obs, p->actor.in - obs, p->actor.act};
+    snprintf(p->env, sizeof p->env, "%s", p->actor.from.env);
+    p->sizes = (dcrl_sizes){p->actor.obs, p->actor.goal, p->actor.act};
     p->rows = calloc((size_t)PIECE * (size_t)p->actor.in, sizeof *p->rows);
     return p->rows ? DC_OK : dc_fail(DC_NO_MEMORY, NULL, "no memory for a policy");
 }

@@ -55,6 +55,8 @@ dc_view dc_value(const dc_exec *x, dc_ref r);
 dc_view dc_gradient(const dc_exec *x, dc_ref r);
 // Rows [lo, hi) of a view.
 dc_view dc_view_rows(dc_view v, int lo, int hi);
+// For forward of node n: its value, the rows in use.
+dc_view dc_output(const dc_exec *x, const dc_node *n);
 // For backward of node n, row by row: input i's value and gradient at n's trained rows.
 dc_view dc_input_value(const dc_exec *x, const dc_node *n, int i);
 dc_view dc_input_gradient(const dc_exec *x, const dc_node *n, int i);

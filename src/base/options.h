@@ -38,6 +38,49 @@ typedef struct dc_option {
     const char *help;    // one line
 } dc_option;
 
+// Rows of a table over `struct config`: one call for each option, with the field that it sets, its
+// default as text, what it may be and what it means. The option has the field's name; the forms
+// ending in _AS give it another one. A field of the wrong type does not compile.
+//
+//     static const dc_option table[] = {
+//         DC_OPTION_REAL(config, lr, "3e-4", 0, 10, "Adam's step size"),
+//         DC_OPTION_CHOICE(config, device, "cpu", "cpu|cuda", "where to train"),
+//         DC_OPTION_REAL_AS("goal_random", config, goals.random, "0.3", 0, 1, "share of goals"),
+//         {0},
+//     };
+#define DC_OPTION_INT_AS(name, config, field, init, min, max, help)                                \
+    DC_OPTION_ROW(name, DC_INT, DC_FIELD(config, field, int64_t *), init, min, max, NULL, help)
+#define DC_OPTION_REAL_AS(name, config, field, init, min, max, help)                               \
+    DC_OPTION_ROW(name, DC_REAL, DC_FIELD(config, field, double *), init, min, max, NULL, help)
+#define DC_OPTION_LIST_AS(name, config, field, init, min, max, help)                               \
+    DC_OPTION_ROW(name, DC_LIST, DC_FIELD(config, field, dc_int_list *), init, min, max, NULL, help)
+#define DC_OPTION_BOOL_AS(name, config, field, init, help)                                         \
+    DC_OPTION_ROW(name, DC_BOOL, DC_FIELD(config, field, bool *), init, 0, 0, NULL, help)
+#define DC_OPTION_TEXT_AS(name, config, field, init, help)                                         \
+    DC_OPTION_ROW(name, DC_TEXT, DC_FIELD(config, field, dc_option_text *), init, 0, 0, NULL, help)
+#define DC_OPTION_CHOICE_AS(name, config, field, init, choices, help)                              \
+    DC_OPTION_ROW(name, DC_CHOICE, DC_FIELD(config, field, int *), init, 0, 0, choices, help)
+
+#define DC_OPTION_INT(config, field, init, min, max, help)                                         \
+    DC_OPTION_INT_AS(#field, config, field, init, min, max, help)
+#define DC_OPTION_REAL(config, field, init, min, max, help)                                        \
+    DC_OPTION_REAL_AS(#field, config, field, init, min, max, help)
+#define DC_OPTION_LIST(config, field, init, min, max, help)                                        \
+    DC_OPTION_LIST_AS(#field, config, field, init, min, max, help)
+#define DC_OPTION_BOOL(config, field, init, help)                                                  \
+    DC_OPTION_BOOL_AS(#field, config, field, init, help)
+#define DC_OPTION_TEXT(config, field, init, help)                                                  \
+    DC_OPTION_TEXT_AS(#field, config, field, init, help)
+#define DC_OPTION_CHOICE(config, field, init, choices, help)                                       \
+    DC_OPTION_CHOICE_AS(#field, config, field, init, choices, help)
+
+// What they are made of: a row, and the offset of a field, whose address has the given type.
+typedef char dc_option_text[DC_TEXT_MAX];
+#define DC_OPTION_ROW(name, kind, offset, init, min, max, choices, help)                           \
+    { name, kind, offset, init, min, max, choices, help }
+#define DC_FIELD(config, field, type)                                                              \
+    _Generic(&((config *)0)->field, type : offsetof(config, field))
+
 // A table ends with a row whose name is NULL. Fill the struct with the defaults (a bad default is a
 // bug).
 void dc_options_init(const dc_option *table, void *config);

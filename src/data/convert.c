@@ -7,7 +7,8 @@
 // proves that it can be read.
 //
 // store -> npz: arrays get back the names, row shapes and whole-number types that they came with.
-// Floats of other sizes stay float32, as training sees them.
+// Floats of other sizes stay float32, as training sees them. Arrays of uint8 are bytes on both
+// sides and on the way.
 #include "data/convert.h"
 
 #include "base/file.h"
@@ -89,12 +90,13 @@ static dc_status plan_columns(dc_convert *c) {
             return dc_fail(DC_BAD_INPUT, "rename it: letters, digits, '_', '-' and '.', at most 64",
                            "the name cannot be that of a file (array '%s' of %s)",
                            l->columns[i].name, l->npz->path);
-        *column = (dc_store_column){.source = npy->type, .width = l->columns[i].width};
+        *column = (dc_store_column){
+            .type = l->columns[i].type, .source = npy->type, .width = l->columns[i].width};
         memcpy(column->name, l->columns[i].name, strlen(l->columns[i].name));
         column->ndim = npy->ndim - 1;
         for (int d = 0; d < column->ndim; d++)
             column->shape[d] = npy->shape[d + 1];
-        c->bytes += (uint64_t)c->index.rows * (uint64_t)column->width * sizeof(float);
+        c->bytes += (uint64_t)c->index.rows * dc_store_row_size(column);
     }
     c->index.column_count = l->count;
     c->index.terminals = l->terminals_npy.type;
@@ -105,6 +107,10 @@ static dc_status plan_shards(dc_convert *c) {
     int64_t each = c->options.rows_per_shard, rows = c->index.rows;
     DC_CHECK(each > 0 && each % DC_STORE_UNIT == 0);
     int64_t count = rows / each + (rows % each != 0);
+    if (count > 1 && !dc_store_whole_pages(&c->index, each))
+        return dc_fail(DC_BAD_INPUT, "give a multiple of 4096",
+                       "shards of %lld rows are no whole pages of each column of bytes",
+                       (long long)each);
     if (count > DC_STORE_FILES_MAX / c->index.column_count)
         return dc_fail(DC_BAD_INPUT, "give more rows a shard",
                        "%lld shards of %d columns are too many files", (long long)count,
@@ -149,10 +155,11 @@ static dc_status scan_flags(dc_convert *c, const dc_layout *l, dc_npz_stream *st
                             table *t) {
     for (int64_t row = 0, n; row < l->rows; row += n) {
         n = l->rows - row < BUFFER ? l->rows - row : BUFFER;
-        DC_TRY(dc_npz_stream_floats(stream, (uint64_t)n, c->buffer));
-        DC_TRY(dc_layout_check_flags(l, row, c->buffer, n));
+        float *flags = c->buffer;
+        DC_TRY(dc_npz_stream_floats(stream, (uint64_t)n, flags));
+        DC_TRY(dc_layout_check_flags(l, row, flags, n));
         for (int64_t r = 0; r < n; r++)
-            if (c->buffer[r] != 0) DC_TRY(end_trajectory(t, base + row + r + 1));
+            if (flags[r] != 0) DC_TRY(end_trajectory(t, base + row + r + 1));
         DC_TRY(advance(c, 0));
     }
     return DC_OK;
@@ -187,6 +194,15 @@ static dc_status write_table(dc_convert *c) {
     return status;
 }
 
+// The next `count` values of an array, the first of which is its number `first`.
+static dc_status unpack(dc_convert *c, const dc_layout *l, int column, dc_npz_stream *stream,
+                        uint64_t first, uint64_t count) {
+    if (l->columns[column].type == DC_TYPE_U8)
+        return dc_npz_stream_values(stream, count, c->buffer);
+    DC_TRY(dc_npz_stream_floats(stream, count, c->buffer));
+    return dc_layout_check(l, column, first, c->buffer, count);
+}
+
 // One array of one file: unpack, check, append.
 static dc_status copy_array(dc_convert *c, dc_store_writer *w, const dc_layout *l, int column,
                             dc_npz_stream *stream) {
@@ -194,10 +210,9 @@ static dc_status copy_array(dc_convert *c, dc_store_writer *w, const dc_layout *
     for (int64_t row = 0, n; row < l->rows; row += n) {
         n = l->rows - row < most ? l->rows - row : most;
         uint64_t first = (uint64_t)(row * width), count = (uint64_t)(n * width);
-        DC_TRY(dc_npz_stream_floats(stream, count, c->buffer));
-        DC_TRY(dc_layout_check(l, column, first, c->buffer, count));
+        DC_TRY(unpack(c, l, column, stream, first, count));
         DC_TRY(dc_store_writer_append(w, c->buffer, n));
-        DC_TRY(advance(c, count * sizeof(float)));
+        DC_TRY(advance(c, count * dc_type_size(l->columns[column].type)));
     }
     return DC_OK;
 }
@@ -265,7 +280,7 @@ static dc_status open_to_npz(dc_convert *c, const char *folder) {
     DC_TRY(dc_store_index_read(&c->index, &c->arena, folder));
     DC_TRY(dc_store_map(&c->data, folder, &c->index));
     for (int i = 0; i < c->data.column_count; i++)
-        c->bytes += (uint64_t)c->data.rows * (uint64_t)c->data.columns[i].width * sizeof(float);
+        c->bytes += (uint64_t)c->data.rows * dc_column_row_size(&c->data.columns[i]);
     c->disk = 2 * c->bytes + (1 << 20); // arrays are spooled before they are put together
     return DC_OK;
 }
@@ -297,8 +312,11 @@ static dc_status put_rows(dc_convert *c, dc_npz_writer *w, int array, int column
     int64_t width = from->width, most = width < BUFFER ? BUFFER / width : 1;
     for (int64_t row = 0, n; row < c->data.rows; row += n) {
         n = c->data.rows - row < most ? c->data.rows - row : most;
-        DC_TRY(append(c, w, array, type, from->values + row * width, n, width));
-        DC_TRY(advance(c, (uint64_t)(n * width) * sizeof(float)));
+        if (from->type == DC_TYPE_U8)
+            DC_TRY(dc_npz_writer_append(w, array, dc_column_at(from, row, 0), n));
+        else
+            DC_TRY(append(c, w, array, type, dc_column_at(from, row, 0), n, width));
+        DC_TRY(advance(c, (uint64_t)n * dc_column_row_size(from)));
     }
     return DC_OK;
 }
@@ -310,7 +328,7 @@ static const char *array_name(const char *column) {
 
 static dc_status put_column(dc_convert *c, dc_npz_writer *w, int column) {
     const dc_store_column *from = &c->index.columns[column];
-    dc_dtype type = written_type(from->source);
+    dc_dtype type = from->type == DC_TYPE_U8 ? DC_U1 : written_type(from->source);
     int array;
     DC_TRY(dc_npz_writer_add(w, array_name(from->name), type, from->ndim, from->shape, &array));
     return put_rows(c, w, array, column, type);
@@ -323,11 +341,12 @@ static dc_status put_terminals(dc_convert *c, dc_npz_writer *w) {
     const int64_t *end = c->data.traj_start + 1;
     for (int64_t row = 0, n; row < c->data.rows; row += n) {
         n = c->data.rows - row < BUFFER ? c->data.rows - row : BUFFER;
-        memset(c->buffer, 0, (size_t)n * sizeof *c->buffer);
+        float *flags = c->buffer;
+        memset(flags, 0, (size_t)n * sizeof *flags);
         for (; *end - row <= n && *end < c->data.rows; end++)
-            c->buffer[*end - row - 1] = 1;
-        if (row + n == c->data.rows) c->buffer[n - 1] = 1;
-        DC_TRY(append(c, w, array, type, c->buffer, n, 1));
+            flags[*end - row - 1] = 1;
+        if (row + n == c->data.rows) flags[n - 1] = 1;
+        DC_TRY(append(c, w, array, type, flags, n, 1));
     }
     return DC_OK;
 }
@@ -364,7 +383,7 @@ static dc_status take_buffer(dc_convert *c) {
     size_t values = BUFFER;
     for (int i = 0; i < c->index.column_count; i++)
         if ((size_t)c->index.columns[i].width > values) values = (size_t)c->index.columns[i].width;
-    c->buffer = malloc(values * sizeof *c->buffer);
+    c->buffer = malloc(values * sizeof(float));
     c->whole = malloc(values * 8); // bytes of the widest type
     return c->buffer && c->whole ? DC_OK : no_memory(c);
 }

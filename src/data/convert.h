@@ -43,8 +43,8 @@ typedef struct dc_convert {
     uint64_t done; // bytes of values
     dc_convert_progress *progress;
     void *progress_ctx;
-    float *buffer;  // values in flight
-    uint8_t *whole; // the same as whole numbers
+    void *buffer;   // values in flight, float32 or bytes
+    uint8_t *whole; // the same as whole numbers of other types
 } dc_convert;
 
 // Open all inputs and check that they go together. An output that ends in ".npz" takes one store,

@@ -1,10 +1,9 @@
-// Data sets: from the arrays of an npz file to columns of float32 and a table of trajectories, see
-// dataset.h. Environments that make their own data come in by the second half of the loader (_make,
+// Data sets: from the arrays of an npz file to columns and a table of trajectories, see dataset.h. Environments that make their own data come in by the second half of the loader (_make,
 // _add, _seal); sample/ and the gather read the result.
 //
-// All values of a file live in the data set's arena as float32, row after row, because the gather
-// copies rows. A file's float32 array is unpacked straight into its column, several columns at a
-// time. The arena may not outgrow the machine's memory: a file that is too large is refused instead
+// All values of a file live in the data set's arena, row after row, because the gather copies rows:
+// arrays of uint8 as bytes, all others as float32. An array that has its column's type in the file
+// is unpacked straight into the column, several columns at a time. The arena may not outgrow the machine's memory: a file that is too large is refused instead
 // of making the system kill somebody. What a file must look like is said by data/layout.
 #include "data/dataset.h"
 
@@ -41,17 +40,21 @@ dc_status dc_dataset_make(dc_dataset *data, int64_t rows, int64_t traj_count,
     return make_table(data, traj_count, traj_start);
 }
 
-// Enter a column whose values exist already.
-static dc_status enter(dc_dataset *data, const char *name, int64_t width, const float *values) {
+// Enter a column whose values exist already: its name and shape are copied.
+static dc_status enter(dc_dataset *data, dc_column column) {
+    const char *name = column.name;
     if (dc_dataset_column(data, name))
         return dc_fail(DC_BAD_INPUT, "rename one of them", "two columns of one name (%s)", name);
     if (data->column_count == DC_COLUMNS_MAX)
         return dc_fail(DC_BAD_INPUT, "leave out arrays that training does not need",
                        "more than %d columns (%s)", DC_COLUMNS_MAX, name);
-    const char *copy = dc_arena_text(&data->arena, name, strlen(name));
-    if (!copy) return DC_NO_MEMORY;
-    data->columns[data->column_count++] =
-        (dc_column){.name = copy, .values = values, .width = (int)width};
+    column.name = dc_arena_text(&data->arena, name, strlen(name));
+    int64_t *shape = dc_arena_take(&data->arena, (size_t)column.ndim * sizeof *shape + 1);
+    if (!column.name || !shape) return DC_NO_MEMORY;
+    for (int d = 0; d < column.ndim; d++)
+        shape[d] = column.shape[d];
+    column.shape = shape;
+    data->columns[data->column_count++] = column;
     return DC_OK;
 }
 
@@ -61,17 +64,37 @@ static dc_status check_width(const char *name, int64_t width) {
                    "impossible row size (%s: %lld values)", name, (long long)width);
 }
 
-static dc_status take_values(dc_dataset *data, int64_t width, float **values) {
-    if (data->rows > INT64_MAX / (4 * width))
+static dc_status take_values(dc_dataset *data, dc_type type, int64_t width, void **values) {
+    int64_t size = (int64_t)dc_type_size(type);
+    if (data->rows > INT64_MAX / (size * width))
         return dc_fail(DC_NO_MEMORY, NULL, "no memory for 2^63 bytes");
-    *values = dc_arena_take(&data->arena, (size_t)(data->rows * width) * sizeof **values);
+    *values = dc_arena_take(&data->arena, (size_t)(data->rows * width * size));
     return *values ? DC_OK : DC_NO_MEMORY;
 }
 
 dc_status dc_dataset_add(dc_dataset *data, const char *name, int64_t width, float **values) {
+    void *memory = NULL;
     DC_TRY(check_width(name, width));
-    DC_TRY(take_values(data, width, values));
-    return enter(data, name, width, *values);
+    DC_TRY(take_values(data, DC_TYPE_F32, width, &memory));
+    *values = memory;
+    return enter(data, (dc_column){.name = name, .values = *values, .width = (int)width});
+}
+
+dc_status dc_dataset_add_bytes(dc_dataset *data, const char *name, int ndim, const int64_t *shape,
+                               uint8_t **bytes) {
+    dc_npy row; // checks a shape
+    void *memory = NULL;
+    DC_TRY(dc_npy_make(&row, DC_U1, ndim, shape));
+    DC_TRY(check_width(name, (int64_t)row.count));
+    DC_TRY(take_values(data, DC_TYPE_U8, (int64_t)row.count, &memory));
+    *bytes = memory;
+    return enter(data, (dc_column){.name = name,
+                                   .type = DC_TYPE_U8,
+                                   .bytes = *bytes,
+                                   .width = (int)row.count,
+                                   .ndim = ndim,
+                                   .shape = shape,
+                                   .whole = true});
 }
 
 dc_status dc_dataset_seal(dc_dataset *data) {
@@ -102,6 +125,12 @@ static int by_name(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
+static uint64_t hash_column(const dc_dataset *data, const dc_column *c, uint64_t h) {
+    h = dc_hash(c->name, strlen(c->name), h);
+    h ^= (uint64_t)c->width | (uint64_t)c->type << 32;
+    return dc_hash(dc_column_at(c, 0, 0), (size_t)data->rows * dc_column_row_size(c), h);
+}
+
 uint64_t dc_dataset_hash(const dc_dataset *data) {
     const dc_column *sorted[DC_COLUMNS_MAX];
     for (int c = 0; c < data->column_count; c++)
@@ -109,11 +138,8 @@ uint64_t dc_dataset_hash(const dc_dataset *data) {
     qsort(sorted, (size_t)data->column_count, sizeof sorted[0], by_name);
     uint64_t h = dc_hash(data->traj_start, (size_t)(data->traj_count + 1) * sizeof(int64_t),
                          (uint64_t)data->rows);
-    for (int c = 0; c < data->column_count; c++) {
-        size_t values = (size_t)data->rows * (size_t)sorted[c]->width;
-        h = dc_hash(sorted[c]->name, strlen(sorted[c]->name), h);
-        h = dc_hash(sorted[c]->values, values * sizeof(float), h ^ (uint64_t)sorted[c]->width);
-    }
+    for (int c = 0; c < data->column_count; c++)
+        h = hash_column(data, sorted[c], h);
     return h;
 }
 
@@ -127,7 +153,7 @@ enum {
 // A column to be read by some thread. Errors of that thread come back as text.
 typedef struct job {
     const dc_layout *layout;
-    float *values[DC_COLUMNS_MAX]; // (rows, width)
+    void *values[DC_COLUMNS_MAX]; // (rows, width)
     dc_status status[DC_COLUMNS_MAX];
     char error[DC_COLUMNS_MAX][512];
 } job;
@@ -142,9 +168,11 @@ static dc_status read_pieces(const dc_layout *l, int column, dc_npz_stream *stre
     return DC_OK;
 }
 
-// Stored arrays are checked piece by piece, deflated ones as a whole: libdeflate knows no pieces.
-static dc_status read_values(const dc_layout *l, int column, float *values) {
+// Bytes need no check. Of floats, stored arrays are checked piece by piece, deflated ones as a
+// whole: libdeflate knows no pieces.
+static dc_status read_values(const dc_layout *l, int column, void *values) {
     const dc_layout_column *c = &l->columns[column];
+    if (c->type == DC_TYPE_U8) return dc_npz_fill(l->npz, c->entry, &c->npy, values);
     if (!c->entry->deflated) {
         dc_npz_stream *stream;
         dc_status status = dc_npz_stream_open(&stream, l->npz, c->entry, &c->npy);
@@ -152,7 +180,7 @@ static dc_status read_values(const dc_layout *l, int column, float *values) {
         dc_npz_stream_close(stream);
         return status;
     }
-    if (c->npy.type == DC_F4)
+    if (dc_layout_same_bytes(c))
         DC_TRY(dc_npz_fill(l->npz, c->entry, &c->npy, values));
     else
         DC_TRY(dc_npz_floats(l->npz, c->entry, &c->npy, values));
@@ -166,22 +194,25 @@ static void read_block(void *ctx, int column) {
         snprintf(j->error[column], sizeof j->error[column], "%s", dc_error());
 }
 
-// Memory of a column; a float32 array brings its npy header along.
-static dc_status column_room(dc_dataset *data, const dc_layout_column *column, float **values) {
-    if (column->npy.type != DC_F4) return take_values(data, column->width, values);
-    void *memory = NULL;
-    DC_TRY(dc_npz_room(&column->npy, &data->arena, &memory));
-    *values = memory;
-    return DC_OK;
+// A column and its memory; an array that is not converted brings its npy header along.
+static dc_status make_column(dc_dataset *data, const dc_layout_column *from, void **values) {
+    dc_column column = {.name = from->name,
+                        .type = from->type,
+                        .width = from->width,
+                        .ndim = from->npy.ndim - 1,
+                        .shape = from->npy.shape + 1,
+                        .whole = !dc_dtype_is_float(from->npy.type)};
+    if (dc_layout_same_bytes(from))
+        DC_TRY(dc_npz_room(&from->npy, &data->arena, values));
+    else
+        DC_TRY(take_values(data, from->type, from->width, values));
+    dc_column_set(&column, *values);
+    return enter(data, column);
 }
 
 static dc_status read_columns(dc_dataset *data, job *j, dc_pool *pool) {
-    for (int c = 0; c < j->layout->count; c++) {
-        const dc_layout_column *column = &j->layout->columns[c];
-        DC_TRY(column_room(data, column, &j->values[c]));
-        DC_TRY(enter(data, column->name, column->width, j->values[c]));
-        data->columns[data->column_count - 1].whole = !dc_dtype_is_float(column->npy.type);
-    }
+    for (int c = 0; c < j->layout->count; c++)
+        DC_TRY(make_column(data, &j->layout->columns[c], &j->values[c]));
     dc_pool_run(pool, read_block, j, j->layout->count);
     for (int c = 0; c < j->layout->count; c++)
         if (j->status[c] != DC_OK) return dc_fail(j->status[c], NULL, "%s", j->error[c]);

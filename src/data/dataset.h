@@ -5,20 +5,14 @@
 #define DC_DATASET_H
 
 #include "base/arena.h"
+#include "base/pool.h"
 #include "base/status.h"
+#include "data/column.h"
 #include "data/layout.h"
 #include "data/npz.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-typedef struct dc_column {
-    const char *name;    // "obs", "act", ...: the internal name
-    const float *values; // (rows, width)
-    int width;
-    bool mapped; // values come from the disk when they are touched (data/store)
-    bool whole;  // the file has whole numbers; as actions, they name one of several
-} dc_column;
 
 typedef struct dc_store dc_store;
 
@@ -39,7 +33,8 @@ typedef struct dc_dataset {
 // Load an OGBench file: observations (N, ...), actions (N, ...), terminals (N), all of numbers.
 // They become the columns "obs" and "act" and the table of trajectories; every other array of N
 // rows becomes a column of its own name. Float actions are clipped to +-(1 - 1e-5); whole numbers
-// are discrete actions and stay. A folder is a store of such data, see data/store.h.
+// are discrete actions and stay. Arrays of uint8 stay bytes (actions do not), all others become
+// float32. A folder is a store of such data, see data/store.h.
 dc_status dc_dataset_load(dc_dataset *data, const char *path);
 // The same from an open archive. Borrows: npz (only during the call).
 dc_status dc_dataset_read(dc_dataset *data, const dc_npz *npz);
@@ -49,6 +44,9 @@ dc_status dc_dataset_read(dc_dataset *data, const dc_npz *npz);
 dc_status dc_dataset_make(dc_dataset *data, int64_t rows, int64_t traj_count, int64_t **traj_start);
 // A new column of zeros, (rows, width); the name is copied.
 dc_status dc_dataset_add(dc_dataset *data, const char *name, int64_t width, float **values);
+// The same of bytes, with the shape of a row (ndim), which is copied.
+dc_status dc_dataset_add_bytes(dc_dataset *data, const char *name, int ndim, const int64_t *shape,
+                               uint8_t **bytes);
 dc_status dc_dataset_seal(dc_dataset *data);
 
 // Free a loaded or made data set; safe after a failed load or make, and twice.
@@ -56,7 +54,16 @@ void dc_dataset_fini(dc_dataset *data);
 // Column by internal name; NULL when there is none.
 const dc_column *dc_dataset_column(const dc_dataset *data, const char *name);
 // Content hash over columns and trajectory table (also for data sets that an environment made). The
-// order of columns, and how a file packs them or which type it stores them in, do not matter.
+// order of columns, how a file packs them and which type it stores float32 columns in do not
+// matter; whether a column is float32 or bytes does.
 uint64_t dc_dataset_hash(const dc_dataset *data);
+
+// Mean and deviation of each of a column's values over all rows, (width) each: what observations
+// are scaled by, (x - mean) / deviation. A value that does not vary gets the deviation 1. Bytes are
+// not measured: they have mean 0 and deviation 255, so that pictures become 0 to 1. The same bits
+// for any number of threads. Nullable: pool (computes here). Errors: DC_BAD_INPUT when there is no
+// such column, or a value is NaN or infinite.
+dc_status dc_dataset_moments(const dc_dataset *data, const char *column, dc_pool *pool,
+                             double *mean, double *deviation);
 
 #endif

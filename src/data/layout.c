@@ -53,8 +53,9 @@ static dc_status enter(dc_layout *l, const char *name, const dc_npz_entry *entry
     if (width > DC_WIDTH_MAX)
         return dc_fail(DC_BAD_INPUT, "give every row 1 to 2^24 values",
                        "impossible row size (%s: %lld values)", name, (long long)width);
-    l->columns[l->count++] =
-        (dc_layout_column){.name = name, .entry = entry, .npy = *npy, .width = (int)width};
+    dc_layout_column *column = &l->columns[l->count++];
+    *column = (dc_layout_column){.name = name, .entry = entry, .npy = *npy, .width = (int)width};
+    column->type = npy->type == DC_U1 && strcmp(name, "act") != 0 ? DC_TYPE_U8 : DC_TYPE_F32;
     return DC_OK;
 }
 
@@ -112,6 +113,10 @@ dc_status dc_layout_read(dc_layout *layout, const dc_npz *npz) {
 }
 
 // ---- values ----
+
+bool dc_layout_same_bytes(const dc_layout_column *column) {
+    return column->type == DC_TYPE_U8 || column->npy.type == DC_F4;
+}
 
 // Index of the first value that is NaN or infinite, or n. Blocks keep the loop free of exits.
 uint64_t dc_layout_first_bad(const float *v, uint64_t n) {

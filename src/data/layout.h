@@ -7,6 +7,7 @@
 #define DC_LAYOUT_H
 
 #include "base/status.h"
+#include "data/column.h"
 #include "data/npz.h"
 
 #include <stdbool.h>
@@ -19,9 +20,10 @@ typedef struct dc_layout_column {
     const char *name; // "obs", "act", or the array's own
     const dc_npz_entry *entry;
     dc_npy npy;
-    int width;   // values a row
-    bool finite; // NaN and Inf are errors
-    bool clip;   // to +-(1 - 1e-5)
+    dc_type type; // that the column has
+    int width;    // values a row
+    bool finite;  // NaN and Inf, which bytes cannot be, are errors
+    bool clip;    // to +-(1 - 1e-5)
 } dc_layout_column;
 
 typedef struct dc_layout {
@@ -35,7 +37,10 @@ typedef struct dc_layout {
 
 // Find and check the arrays of a data set. Borrows: npz.
 dc_status dc_layout_read(dc_layout *layout, const dc_npz *npz);
-// Check and clip n values of a column, which start at its value number `first`.
+// Whether the array's bytes are the column's values, so that nothing needs to be converted.
+bool dc_layout_same_bytes(const dc_layout_column *column);
+// Check and clip n values of a column of float32, which start at its value number `first`. (Any
+// byte is a value of a column of bytes.)
 dc_status dc_layout_check(const dc_layout *layout, int column, uint64_t first, float *values,
                           uint64_t n);
 // The two halves of it: the first value that is NaN or Inf (n if there is none), and actions cut to

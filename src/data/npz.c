@@ -405,11 +405,17 @@ dc_status dc_npz_head(const dc_npz *npz, const dc_npz_entry *entry, dc_npy *npy)
     return DC_OK;
 }
 
-// Where converted values go.
+// Where values go: one of these.
 typedef struct target {
-    float *floats; // one of these two
+    uint8_t *bytes; // as they are
+    float *floats;
     double *doubles;
 } target;
+
+// Values of the type that they have in the file need no conversion: where they go, else NULL.
+static uint8_t *as_they_are(const target *t, dc_dtype type) {
+    return type == DC_F4 && t->floats ? (uint8_t *)t->floats : t->bytes;
+}
 
 static void convert(target *t, dc_dtype type, const uint8_t *bytes, size_t n) {
     if (t->floats) {
@@ -462,23 +468,26 @@ void dc_npz_stream_close(dc_npz_stream *s) {
 // The next n values; when they are the last, the end is checked too.
 static dc_status stream_read(dc_npz_stream *s, uint64_t n, target t) {
     size_t size = dc_dtype_size(s->type);
+    uint8_t *straight = as_they_are(&t, s->type);
     DC_CHECK(n <= s->left);
     s->left -= n;
     for (uint64_t part; n; n -= part) {
         part = n < CHUNK / size ? n : CHUNK / size;
-        if (s->type == DC_F4 && t.floats) { // as they are, without a copy
-            DC_TRY(unpack(&s->u, (uint8_t *)t.floats, part * size));
-            t.floats += part;
-            continue;
-        }
-        DC_TRY(unpack(&s->u, s->buffer, part * size));
-        convert(&t, s->type, s->buffer, part);
+        DC_TRY(unpack(&s->u, straight ? straight : s->buffer, part * size));
+        if (straight)
+            straight += part * size;
+        else
+            convert(&t, s->type, s->buffer, part);
     }
     return s->left ? DC_OK : unpack_end(&s->u);
 }
 
 dc_status dc_npz_stream_floats(dc_npz_stream *stream, uint64_t n, float *out) {
     return n ? stream_read(stream, n, (target){.floats = out}) : DC_OK;
+}
+
+dc_status dc_npz_stream_values(dc_npz_stream *stream, uint64_t n, void *out) {
+    return n ? stream_read(stream, n, (target){.bytes = out}) : DC_OK;
 }
 
 static dc_status convert_whole(const dc_npz *npz, const dc_npz_entry *entry, const dc_npy *npy,

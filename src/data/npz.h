@@ -75,8 +75,9 @@ dc_status dc_npz_fill(const dc_npz *npz, const dc_npz_entry *entry, const dc_npy
 typedef struct dc_npz_stream dc_npz_stream;
 dc_status dc_npz_stream_open(dc_npz_stream **stream, const dc_npz *npz, const dc_npz_entry *entry,
                              const dc_npy *npy);
-// The next n values; there must be as many left.
+// The next n values, as float or in their own type; there must be as many left.
 dc_status dc_npz_stream_floats(dc_npz_stream *stream, uint64_t n, float *out);
+dc_status dc_npz_stream_values(dc_npz_stream *stream, uint64_t n, void *out);
 void dc_npz_stream_close(dc_npz_stream *stream); // Nullable: stream
 
 // ---- writing ----

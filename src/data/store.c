@@ -29,12 +29,12 @@ void dc_store_free(dc_store *store) {
 static dc_status map_column(dc_range *range, const char *folder, const dc_store_index *index,
                             int column) {
     const dc_store_column *c = &index->columns[column];
-    size_t row_bytes = (size_t)c->width * sizeof(float), at = 0;
-    DC_TRY(dc_range_reserve(range, (size_t)index->rows * row_bytes));
+    size_t row_size = dc_store_row_size(c), at = 0;
+    DC_TRY(dc_range_reserve(range, (size_t)index->rows * row_size));
     for (int s = 0; s < index->shard_count; s++) {
         char path[DC_STORE_PATH_MAX];
-        size_t size = (size_t)index->shards[s] * row_bytes;
-        DC_TRY(dc_store_column_path(path, folder, c->name, s));
+        size_t size = (size_t)index->shards[s] * row_size;
+        DC_TRY(dc_store_column_path(path, folder, c, s));
         DC_TRY(dc_range_fill(range, at, path, size));
         at += size;
     }
@@ -62,23 +62,32 @@ static dc_status map_table(dc_dataset *data, const char *folder, const dc_store_
     return check_table(index, data->traj_start, path);
 }
 
+// The data set's column number `c`, with copies of what the index says of it.
+static dc_status enter_column(dc_dataset *data, const dc_store_index *index, int c) {
+    const dc_store_column *from = &index->columns[c];
+    char *name = dc_arena_text(&data->arena, from->name, strlen(from->name));
+    int64_t *shape = dc_arena_take(&data->arena, sizeof from->shape);
+    if (!name || !shape) return DC_NO_MEMORY;
+    memcpy(shape, from->shape, sizeof from->shape);
+    dc_column *column = &data->columns[data->column_count++];
+    *column = (dc_column){.name = name,
+                          .type = from->type,
+                          .shape = shape,
+                          .ndim = from->ndim,
+                          .width = from->width,
+                          .mapped = true,
+                          .whole = !dc_dtype_is_float(from->source)};
+    dc_column_set(column, data->store->columns[c].bytes);
+    return DC_OK;
+}
+
 static dc_status map_all(dc_dataset *data, const char *folder, const dc_store_index *index) {
     data->store = calloc(1, sizeof *data->store);
     if (!data->store) return dc_fail(DC_NO_MEMORY, NULL, "no memory to open %s", folder);
     DC_TRY(map_table(data, folder, index));
     for (int c = 0; c < index->column_count; c++) {
-        const dc_store_column *column = &index->columns[c];
-        dc_range *range = &data->store->columns[c];
-        DC_TRY(map_column(range, folder, index, c));
-        const char *name = dc_arena_text(&data->arena, column->name, strlen(column->name));
-        if (!name) return DC_NO_MEMORY;
-        const float *values = (const float *)(const void *)range->bytes;
-        data->columns[data->column_count++] =
-            (dc_column){.name = name,
-                        .values = values,
-                        .width = column->width,
-                        .mapped = true,
-                        .whole = !dc_dtype_is_float(column->source)};
+        DC_TRY(map_column(&data->store->columns[c], folder, index, c));
+        DC_TRY(enter_column(data, index, c));
     }
     return DC_OK;
 }
@@ -123,8 +132,7 @@ void dc_store_writer_fini(dc_store_writer *writer) {
 
 static dc_status open_shard(dc_store_writer *w) {
     char path[DC_STORE_PATH_MAX];
-    const char *name = w->index->columns[w->column].name;
-    DC_TRY(dc_store_column_path(path, w->folder, name, w->shard));
+    DC_TRY(dc_store_column_path(path, w->folder, &w->index->columns[w->column], w->shard));
     DC_TRY(dc_save_open(&w->save, path));
     w->open = true;
     return DC_OK;
@@ -141,16 +149,17 @@ static dc_status close_shard(dc_store_writer *w) {
     return DC_OK;
 }
 
-dc_status dc_store_writer_append(dc_store_writer *w, const float *rows, int64_t count) {
+dc_status dc_store_writer_append(dc_store_writer *w, const void *rows, int64_t count) {
     int column = w->column;
     DC_CHECK(column < w->index->column_count);
-    int64_t width = w->index->columns[column].width;
+    size_t row_size = dc_store_row_size(&w->index->columns[column]);
+    const uint8_t *bytes = rows;
     while (count) {
         DC_CHECK(w->column == column);
         int64_t room = w->index->shards[w->shard] - w->row, n = count < room ? count : room;
         if (!w->open) DC_TRY(open_shard(w));
-        DC_TRY(dc_save_write(&w->save, rows, (size_t)(n * width) * sizeof *rows));
-        rows += n * width;
+        DC_TRY(dc_save_write(&w->save, bytes, (size_t)n * row_size));
+        bytes += (size_t)n * row_size;
         count -= n;
         w->row += n;
         if (n == room) DC_TRY(close_shard(w));
@@ -168,7 +177,7 @@ void dc_store_remove(const char *folder, const dc_store_index *index) {
     remove_file(folder, dc_store_index_name); // first: from here on it is unfinished
     for (int c = 0; c < index->column_count; c++)
         for (int s = 0; s < index->shard_count; s++)
-            if (dc_store_column_path(path, folder, index->columns[c].name, s) == DC_OK)
+            if (dc_store_column_path(path, folder, &index->columns[c], s) == DC_OK)
                 (void)unlink(path);
     remove_file(folder, dc_store_table_name);
     (void)rmdir(folder);

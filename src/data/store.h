@@ -1,14 +1,15 @@
 // Store: a data set as a folder of plain files that are mapped, not read, so it may be larger than
 // memory and opens at once. A column is cut into shards, one raw file each:
 //
-//     index.json           what is in the folder; written last, so a folder without it is
-//     unfinished trajectories.i64     first row of each trajectory, and the end: (trajectories + 1)
-//     obs-00000.f32 ...    rows of shard 0 of column "obs": (shard rows, width)
+//     index.json           what is in the folder; a folder without it is unfinished
+//     trajectories.i64     first row of each trajectory, and the end: (trajectories + 1)
+//     obs-00000.f32 ...    rows of shard 0 of column "obs": (shard rows, width); .u8 of bytes
 //
-// Every shard but the last has a multiple of 1024 rows, so its files are whole pages of 4096 bytes.
-// That is the trick of the format: the shards of a column are mapped one behind the other into one
-// range of addresses, and dc_column.values is one array again. Nothing else in the program knows
-// that shards exist, and rows are drawn uniformly over all of them.
+// Every shard but the last has a multiple of 1024 rows, and its files are whole pages of 4096
+// bytes: of float32 always, of bytes where the width is a multiple of 4 or the rows of 4096. That
+// is the trick of the format: the shards of a column are mapped one behind the other into one range
+// of addresses, and dc_column.values is one array again. Nothing else in the program knows that
+// shards exist, and rows are drawn uniformly over all of them.
 //
 //     npz files -> data/convert -> dc_store_writer -> folder -> dc_store_load -> columns
 #ifndef DC_STORE_H
@@ -38,7 +39,8 @@ enum {
 
 typedef struct dc_store_column {
     char name[DC_STORE_NAME_MAX + 1]; // letters, digits, '_', '-', '.', not first
-    dc_dtype source;                  // type in the file that it came from; here it is float32
+    dc_type type;                     // of the values here
+    dc_dtype source;                  // type in the file that it came from
     int ndim;                         // of a row
     int64_t shape[DC_NPY_DIMS];       // (ndim) of a row
     int width;                        // values a row: the product of shape
@@ -62,10 +64,15 @@ dc_status dc_store_index_read(dc_store_index *index, dc_arena *arena, const char
 dc_status dc_store_index_write(const dc_store_index *index, const char *folder);
 // Whether a column may have that name: it becomes a part of file names.
 bool dc_store_name_ok(const char *name);
+// Bytes of one row of a column.
+size_t dc_store_row_size(const dc_store_column *column);
+// Whether shards of so many rows are whole pages of every column of the index. (The last shard of a
+// store need not be.)
+bool dc_store_whole_pages(const dc_store_index *index, int64_t rows);
 
 // Names of files in a folder.
-dc_status dc_store_column_path(char out[DC_STORE_PATH_MAX], const char *folder, const char *column,
-                               int shard);
+dc_status dc_store_column_path(char out[DC_STORE_PATH_MAX], const char *folder,
+                               const dc_store_column *column, int shard);
 dc_status dc_store_path(char out[DC_STORE_PATH_MAX], const char *folder, const char *file);
 extern const char dc_store_index_name[], dc_store_table_name[];
 
@@ -93,9 +100,9 @@ typedef struct dc_store_writer {
 } dc_store_writer;
 
 void dc_store_writer_init(dc_store_writer *writer, const char *folder, const dc_store_index *index);
-// The next values of the columns in their order, (count, width); count must not exceed the rows
-// that the column still lacks.
-dc_status dc_store_writer_append(dc_store_writer *writer, const float *rows, int64_t count);
+// The next values of the columns in their order, (count, width) of the column's type; count must
+// not exceed the rows that the column still lacks.
+dc_status dc_store_writer_append(dc_store_writer *writer, const void *rows, int64_t count);
 // Drop an unfinished file.
 void dc_store_writer_fini(dc_store_writer *writer);
 // Remove every file of a store, finished or not, and the folder.

@@ -35,11 +35,30 @@ dc_status dc_store_path(char out[DC_STORE_PATH_MAX], const char *folder, const c
     return dc_fail(DC_IO, "choose a shorter path", "the path is too long (%.40s...)", folder);
 }
 
-dc_status dc_store_column_path(char out[DC_STORE_PATH_MAX], const char *folder, const char *column,
-                               int shard) {
+// The types of columns: as a file's ending, and in the index.
+static const struct {
+    const char *ending;
+    dc_dtype dtype;
+} types[DC_TYPES] = {[DC_TYPE_F32] = {"f32", DC_F4}, [DC_TYPE_U8] = {"u8", DC_U1}};
+
+dc_status dc_store_column_path(char out[DC_STORE_PATH_MAX], const char *folder,
+                               const dc_store_column *column, int shard) {
     char file[DC_STORE_NAME_MAX + 32];
-    snprintf(file, sizeof file, "%s-%05d.f32", column, shard);
+    snprintf(file, sizeof file, "%s-%05d.%s", column->name, shard, types[column->type].ending);
     return dc_store_path(out, folder, file);
+}
+
+// ---- sizes ----
+
+size_t dc_store_row_size(const dc_store_column *column) {
+    return (size_t)column->width * dc_type_size(column->type);
+}
+
+bool dc_store_whole_pages(const dc_store_index *index, int64_t rows) {
+    bool whole = rows % DC_STORE_UNIT == 0;
+    for (int c = 0; c < index->column_count; c++) // a product that wraps has the same remainder
+        whole &= (uint64_t)rows * dc_store_row_size(&index->columns[c]) % DC_STORE_PAGE == 0;
+    return whole;
 }
 
 // ---- parsing ----
@@ -88,6 +107,16 @@ static dc_status check_keys(const parser *p, const dc_json *object, const char *
     return object->count == count ? DC_OK : bad(p, "an unknown key");
 }
 
+// The type of the values here: one of `types`.
+static dc_status take_column_type(const parser *p, const dc_json *value, dc_type *type) {
+    dc_dtype dtype = DC_F4;
+    DC_TRY(take_type(p, value, &dtype));
+    for (int t = 0; t < DC_TYPES; t++)
+        if (types[t].dtype == dtype) return *type = (dc_type)t, DC_OK;
+    return dc_fail(DC_UNSUPPORTED, "use a newer dcrl, or convert the data again",
+                   "columns of %s cannot be read yet (%s)", dc_dtype_name(dtype), p->what);
+}
+
 static dc_status take_shape(const parser *p, const dc_json *shape, dc_store_column *c) {
     if (shape->kind != DC_JSON_ARRAY || shape->count >= DC_NPY_DIMS)
         return bad(p, "'shape' is no short list");
@@ -112,11 +141,8 @@ static dc_status take_column(const parser *p, const dc_json *object) {
     for (int i = 0; i < index->column_count; i++)
         if (!strcmp(index->columns[i].name, name)) return bad(p, "two columns of one name");
     snprintf(c->name, sizeof c->name, "%s", name);
-    dc_dtype type = DC_F4;
-    DC_TRY(take_type(p, dc_json_get(object, "dtype"), &type));
-    if (type != DC_F4)
-        return dc_fail(DC_UNSUPPORTED, "use a newer dcrl, or convert the data again",
-                       "columns of %s cannot be read yet (%s)", dc_dtype_name(type), p->what);
+    DC_TRY(take_column_type(p, dc_json_get(object, "dtype"), &c->type));
+    if (c->type == DC_TYPE_U8 && !strcmp(name, "act")) return bad(p, "actions are no bytes");
     DC_TRY(take_type(p, dc_json_get(object, "source"), &c->source));
     DC_TRY(take_shape(p, dc_json_get(object, "shape"), c));
     if (index->rows > INT64_MAX / 8 / c->width) return bad(p, "a column of more than 2^63 bytes");
@@ -147,8 +173,9 @@ static dc_status take_shards(const parser *p, const dc_json *list) {
         int64_t *rows = &shards[index->shard_count++];
         DC_TRY(take_int(p, s, "shards", 1, left, rows));
         left -= *rows;
-        if (s->next && *rows % DC_STORE_UNIT)
-            return bad(p, "a shard before the last that is no multiple of 1024 rows");
+        if (s->next && !dc_store_whole_pages(index, *rows))
+            return bad(p, "a shard before the last that is no multiple of 1024 rows, or no whole "
+                          "pages");
     }
     index->shards = shards;
     return left == 0 ? DC_OK : bad(p, "the shards do not add up to the rows");
@@ -212,7 +239,8 @@ dc_status dc_store_index_read(dc_store_index *index, dc_arena *arena, const char
 // ---- writing ----
 
 static void add_column(dc_text *out, const dc_store_column *c) {
-    dc_text_add(out, "{\"name\": \"%s\", \"dtype\": \"float32\", \"shape\": [", c->name);
+    dc_text_add(out, "{\"name\": \"%s\", \"dtype\": \"%s\", \"shape\": [", c->name,
+                dc_dtype_name(types[c->type].dtype));
     for (int d = 0; d < c->ndim; d++)
         dc_text_add(out, "%s%lld", d ? ", " : "", (long long)c->shape[d]);
     dc_text_add(out, "], \"source\": \"%s\"}", dc_dtype_name(c->source));

@@ -53,13 +53,19 @@ static void widen(const float *from, int64_t count, double *to) {
         to[k] = (double)from[k];
 }
 
+// Rows first ... first + count - 1 of a column of any type.
+static void widen_rows(const dc_column *from, int64_t first, int64_t count, double *to) {
+    for (int64_t r = 0; r < count; r++)
+        for (int k = 0; k < from->width; k++)
+            *to++ = (double)dc_column_value(from, first + r, k);
+}
+
 static dc_status find_column(const dc_dataset *data, const dc_env_spec *spec, const char *name,
-                             int width, const float **values) {
-    const dc_column *c = dc_dataset_column(data, name);
+                             int width, const dc_column **column) {
+    const dc_column *c = *column = dc_dataset_column(data, name);
     if (!c)
         return dc_fail(DC_BAD_INPUT, "OGBench's files have it",
                        "the data has no '%s', which says what a state looks like", name);
-    *values = c->values;
     if (c->width == width) return DC_OK;
     return dc_fail(DC_BAD_INPUT, "name the environment that the data is of",
                    "'%s' has %d values a row, %s has %d", name, c->width, spec->name, width);
@@ -68,7 +74,7 @@ static dc_status find_column(const dc_dataset *data, const dc_env_spec *spec, co
 dc_status dc_states_data(dc_states *states, const dc_env_spec *spec, const dc_dataset *data,
                          int64_t episode) {
     const dc_env_family *f = spec->family;
-    const float *qpos = NULL, *extra = NULL;
+    const dc_column *qpos = NULL, *extra = NULL;
     *states = (dc_states){0};
     if (episode < 0 || episode >= data->traj_count)
         return dc_fail(DC_USAGE, "episodes are counted from 0",
@@ -78,8 +84,8 @@ dc_status dc_states_data(dc_states *states, const dc_env_spec *spec, const dc_da
     if (f->extra) DC_TRY(find_column(data, spec, f->ops->extra.name, f->extra, &extra));
     int64_t first = data->traj_start[episode], count = data->traj_start[episode + 1] - first;
     DC_TRY(dc_states_new(states, spec, count));
-    widen(qpos + first * f->nq, count * f->nq, states->qpos);
-    if (extra) widen(extra + first * f->extra, count * f->extra, states->extra);
+    widen_rows(qpos, first, count, states->qpos);
+    if (extra) widen_rows(extra, first, count, states->extra);
     return DC_OK;
 }
 

@@ -1,4 +1,4 @@
-// Value map, see map.h. Places of free cells are asked about in blocks: the policy first, then its critic
+// Value map, see map.h. Places of free cells are asked about in blocks: the policy first, then its value
 // about what it would do there.
 #include "rollout/map.h"
 
@@ -13,7 +13,7 @@ typedef struct block { // places that are asked about together
     int at[DC_MAP_ROWS];           // places in the grid
     float *rows, *actions;         // (DC_MAP_ROWS, obs + goal), (DC_MAP_ROWS, act)
     uint64_t moments[DC_MAP_ROWS]; // places again: what a policy's noise is drawn by
-    float logits[DC_MAP_ROWS];
+    float steps[DC_MAP_ROWS];      // the answers
 } block;
 
 typedef struct scene {
@@ -21,7 +21,6 @@ typedef struct scene {
     double obs[OBS_MAX],
         goal[OBS_MAX]; // a state to move around, and the goal as the policy sees it
     dc_actor *actor;
-    double gamma;
 } scene;
 
 void dc_value_map_xy(const dc_value_map *map, int row, int col, double xy[2]) {
@@ -51,17 +50,11 @@ static void add_place(block *b, const scene *s, int at, const double xy[2]) {
     b->at[b->count++] = at;
 }
 
-// log_gamma sigmoid(logit), without a sigmoid that is 0 or 1.
-static float steps_of(double logit, double gamma) {
-    double log_value = logit > 0 ? -log1p(exp(-logit)) : logit - log1p(exp(logit));
-    return (float)(log_value / log(gamma));
-}
-
 static dc_status ask(block *b, const scene *s, dc_value_map *map) {
     DC_TRY(dc_actor_act(s->actor, b->count, b->rows, b->moments, b->actions));
-    dc_actor_judge(s->actor, b->count, b->rows, b->actions, b->logits);
+    DC_TRY(dc_actor_steps(s->actor, b->count, b->rows, b->actions, b->steps));
     for (int i = 0; i < b->count; i++)
-        map->steps[b->at[i]] = steps_of((double)b->logits[i], s->gamma);
+        map->steps[b->at[i]] = b->steps[i];
     b->count = 0;
     return DC_OK;
 }
@@ -104,10 +97,10 @@ static dc_status fill(dc_value_map *map, const scene *s) {
     return status;
 }
 
-dc_status dc_value_map_make(dc_value_map *map, const dc_world *world, dc_actor *actor, double gamma,
-                            int task, int fine) {
-    scene s = {.spec = dc_world_spec(world), .actor = actor, .gamma = gamma};
-    DC_CHECK(task >= 0 && task < DC_TASKS && fine > 0 && gamma > 0 && gamma < 1);
+dc_status dc_value_map_make(dc_value_map *map, const dc_world *world, dc_actor *actor, int task,
+                            int fine) {
+    scene s = {.spec = dc_world_spec(world), .actor = actor};
+    DC_CHECK(task >= 0 && task < DC_TASKS && fine > 0);
     const dc_maze_task *t = dc_maze_task_of(s.spec, task);
     *map = (dc_value_map){.maze = s.spec->maze, .fine = fine};
     map->rows = map->maze->rows * fine;

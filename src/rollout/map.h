@@ -1,5 +1,5 @@
 // Value map: how many steps a trained agent believes lie between every place of a maze and a task's
-// goal, log_gamma Q(s, pi(s, g), g). Comes from a checkpoint's policy and critic; report/maze_plot
+// goal when its policy acts. Comes from a checkpoint's policy and value; report/maze_plot
 // draws it.
 #ifndef DC_VALUE_MAP_H
 #define DC_VALUE_MAP_H
@@ -19,10 +19,10 @@ typedef struct dc_value_map {
 } dc_value_map;
 
 // Ask about every place of free cells. Everything but the place is as it is after a reset: xy are the
-// first two columns of an observation. The actor must have a judge.
+// first two columns of an observation. The actor must have a value.
 // Errors: DC_BAD_INPUT if the actor is of another environment.
-dc_status dc_value_map_make(dc_value_map *map, const dc_world *world, dc_actor *actor, double gamma,
-                            int task, int fine);
+dc_status dc_value_map_make(dc_value_map *map, const dc_world *world, dc_actor *actor, int task,
+                            int fine);
 void dc_value_map_free(dc_value_map *map); // safe on a zeroed struct
 // The xy of a place of the grid.
 void dc_value_map_xy(const dc_value_map *map, int row, int col, double xy[2]);

@@ -5,14 +5,13 @@
 #include "rollout/watch.h"
 
 #include "rollout/eval_log.h"
-#include "rollout/setting.h"
 #include "train/folder.h"
 
 #include <string.h>
 
 static bool has_policy(const dc_run *run, const dc_agent_options *agent) {
     const dc_option *row = dc_options_find(run->algo->options, "policy");
-    if (agent->form == DC_FORM_DISTANCE) return false;
+    if (!dc_form_acts(agent->form)) return false;
     if (!row) return true; // the method is one
     dc_text value;
     dc_text_init(&value);
@@ -68,10 +67,8 @@ static dc_status evaluate(dc_watch *watch, const dc_run *run, dc_eval_score *sco
     int episodes = (int)run->options.eval_episodes;
     char path[DC_PATH_MAX];
     dc_actor actor;
-    dc_setting setting;
-    DC_TRY(dc_setting_read(&setting, run->folder));
-    dc_actor_options options = dc_setting_actor(&setting, episodes * DC_TASKS, DC_EVAL_SEED);
-    options.cuda = run->options.device != 0;
+    dc_actor_options options = {
+        .rows = episodes * DC_TASKS, .seed = DC_EVAL_SEED, .cuda = run->options.device != 0};
     DC_TRY(dc_folder_checkpoint(path, run->folder, run->step));
     DC_TRY(dc_actor_open(&actor, path, &options, run->pool));
     dc_status status = dc_evaluate(watch->world, &actor, episodes, DC_EVAL_SEED, run->pool,

@@ -26,10 +26,11 @@ static bool any_mapped(const dc_dataset *data) {
     return false;
 }
 
-dc_status dc_ahead_init(dc_ahead *ahead, const dc_dataset *data, const dc_sampler_spec *spec) {
+dc_status dc_ahead_init(dc_ahead *ahead, const dc_dataset *data, const dc_row_table *rows) {
     *ahead = (dc_ahead){.left = STEPS, .faults = dc_disk_faults()};
-    if (!any_mapped(data) || spec->split == DC_SPLIT_MAX) return DC_OK;
-    return dc_sampler_new(&ahead->scout, data, spec);
+    const dc_row_rule *tree = dc_rows_tree(rows);
+    if (!any_mapped(data) || (tree && tree->split == DC_SPLIT_MAX)) return DC_OK;
+    return dc_sampler_new(&ahead->scout, data, rows);
 }
 
 void dc_ahead_fini(dc_ahead *ahead) {

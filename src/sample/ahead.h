@@ -12,8 +12,8 @@ typedef struct dc_ahead {
     int left;          // steps to read ahead before it is tried without
 } dc_ahead;
 
-// Borrows: data (until fini).
-dc_status dc_ahead_init(dc_ahead *ahead, const dc_dataset *data, const dc_sampler_spec *spec);
+// Borrows: data, rows (until fini).
+dc_status dc_ahead_init(dc_ahead *ahead, const dc_dataset *data, const dc_row_table *rows);
 void dc_ahead_fini(dc_ahead *ahead);
 // Ask for the rows of the step that `sampler` will be asked for next. Does not wait. Nullable:
 // pool.

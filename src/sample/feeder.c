@@ -76,9 +76,9 @@ static block block_for(const dc_feed *f, int feed) {
 
 static bool same_block(const dc_feeds *feeds, const block *a, const block *b) {
     const dc_feed *x = &feeds->feeds[a->feed], *y = &feeds->feeds[b->feed];
-    const float *p = x->column ? x->column->values : NULL,
-                *q = y->column ? y->column->values : NULL;
-    return p == q && x->stream == y->stream && a->skip == b->skip && a->take == b->take;
+    const void *p = x->column ? dc_column_at(x->column, 0, 0) : NULL,
+               *q = y->column ? dc_column_at(y->column, 0, 0) : NULL;
+    return p == q && x->rule == y->rule && a->skip == b->skip && a->take == b->take;
 }
 
 // Feeds that take the same numbers share a block.
@@ -107,17 +107,20 @@ static dc_status make_draft(const dc_feeder *f, draft *d) {
     return d->rows ? DC_OK : dc_fail(DC_NO_MEMORY, "lower batch", "no memory to draw rows ahead");
 }
 
-static dc_status make_samplers(member *m, const dc_dataset *data, const dc_sampler_spec *spec) {
-    dc_sampler_spec trees = *spec, rest = *spec;
-    m->has_trees = spec->segments == DC_SEG_TREE;
-    if (m->has_trees) {
-        trees.propagation = trees.actor = trees.grounding = false;
-        rest.segments = DC_SEG_NONE;
-    }
-    DC_TRY(dc_sampler_new(&m->trees, data, &trees));
-    bool any = rest.segments != DC_SEG_NONE || rest.propagation || rest.actor || rest.grounding;
-    for (int s = 0; any && s < DC_FEEDER_STEPS; s++)
-        DC_TRY(dc_sampler_new(&m->rest[s], data, &rest));
+static bool any_off_tree(const dc_row_laws *laws) {
+    for (int r = 0; r < laws->count; r++)
+        if (!laws->rule[r].on_tree) return true;
+    return false;
+}
+
+static dc_status make_samplers(member *m, const dc_feeder_source *s) {
+    const dc_row_laws *laws = dc_sampler_laws(s->sampler);
+    const dc_row_table *rows = dc_sampler_rows(s->sampler);
+    m->has_trees = laws->tree >= 0;
+    DC_TRY(dc_sampler_new_part(&m->trees, s->data, rows,
+                               m->has_trees ? DC_ROWS_ON_TREE : DC_ROWS_ALL));
+    for (int k = 0; any_off_tree(laws) && k < DC_FEEDER_STEPS; k++)
+        DC_TRY(dc_sampler_new_part(&m->rest[k], s->data, rows, DC_ROWS_OFF_TREE));
     return DC_OK;
 }
 
@@ -126,13 +129,13 @@ static dc_status build(dc_feeder *f, const dc_feeder_source *sources) {
     list_blocks(f, sources->feeds);
     for (int m = 0; m < f->count; m++) {
         const dc_feeder_source *s = &sources[m];
-        const dc_sampler_spec *spec = dc_sampler_spec_of(s->sampler);
-        if (spec->split == DC_SPLIT_MAX)
+        const dc_row_rule *tree = dc_rows_tree(dc_sampler_rows(s->sampler));
+        if (tree && tree->split == DC_SPLIT_MAX)
             return dc_fail(
                 DC_UNSUPPORTED, "use split=midpoint or random, or --device cpu",
                 "trees whose splits the critic chooses (split=max) cannot be drawn ahead");
         f->members[m].feeds = s->feeds;
-        DC_TRY(make_samplers(&f->members[m], s->data, spec));
+        DC_TRY(make_samplers(&f->members[m], s));
         DC_TRY(dc_feeder_seek(f, m, s->sampler));
         for (int i = 0; i < s->feeds->feed_count; i++)
             f->mapped |= s->feeds->feeds[i].column && s->feeds->feeds[i].column->mapped;
@@ -249,8 +252,8 @@ static int64_t *rows_of(const dc_feeder *f, const draft *d, int number, int step
 static void take_streams(const job *j, int number, int step, const dc_sampler *from) {
     const dc_feeder *f = j->f;
     for (int k = 0; k < f->block_count; k++) {
-        dc_stream stream = f->members[number].feeds->feeds[f->blocks[k].feed].stream;
-        const int64_t *rows = dc_sampler_stream(from, stream);
+        int rule = f->members[number].feeds->feeds[f->blocks[k].feed].rule;
+        const int64_t *rows = dc_sampler_stream(from, rule);
         if (rows)
             memcpy(rows_of(f, j->draw, number, step, k), rows, (size_t)f->batch * sizeof *rows);
     }
@@ -324,8 +327,7 @@ static void copy_block(const job *j, int index) {
                            (size_t)p.number * f->member_bytes + b->offset);
     for (int r = 0; r < f->batch; r++, out += b->take) {
         if (column)
-            memcpy(out, column->values + rows[r] * column->width + b->skip,
-                   (size_t)b->take * sizeof *out);
+            dc_column_floats(column, rows[r], b->skip, b->take, out);
         else
             *out = (float)rows[r];
     }
@@ -340,8 +342,8 @@ static void want_block(void *ctx, int index) {
     if (!column || !column->mapped) return;
     const int64_t *rows = rows_of(f, j->copy, p.number, p.step, p.k);
     for (int r = 0; r < f->batch; r++)
-        dc_pages_want(column->values + rows[r] * column->width + b->skip,
-                      (size_t)b->take * sizeof(float));
+        dc_pages_want(dc_column_at(column, rows[r], b->skip),
+                      (size_t)b->take * dc_type_size(column->type));
 }
 
 // Have the disk fetch the rows of a chunk, while it still has to be waited for now and then.

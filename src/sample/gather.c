@@ -26,10 +26,18 @@ static void lay_out(dc_feeds *f, dc_pack *p, const dc_sampler *sampler, const dc
 }
 
 static void copy_row(const dc_feed *f, int64_t row, dc_real *out) {
-    const float *from = f->column->values + row * f->column->width + f->skip;
-    int width = f->take ? f->take : f->column->width;
+    const dc_column *column = f->column;
+    int width = f->take ? f->take : column->width, skip = f->skip;
+    if (column->type == DC_TYPE_F32)
+        for (int c = 0; c < width; c++)
+            out[c] = (dc_real)column->values[row * column->width + skip + c];
+    else
+        for (int c = 0; c < width; c++)
+            out[c] = (dc_real)column->bytes[row * column->width + skip + c];
+    if (!f->scale) return;
+    const float *mean = f->scale->mean + skip, *rate = f->scale->rate + skip;
     for (int c = 0; c < width; c++)
-        out[c] = (dc_real)from[c];
+        out[c] = (out[c] - (dc_real)mean[c]) * (dc_real)rate[c];
 }
 
 // Random numbers of the step that the sampler has just filled, or those given instead.
@@ -52,7 +60,7 @@ static void draw_feed(const job *j, const dc_feed *f) {
 
 static void write_row(const dc_feed *f, int64_t row, int copy, dc_real *out) {
     if (f->one_hot) {
-        int number = f->column ? (int)f->column->values[row * f->column->width] : copy;
+        int number = f->column ? (int)dc_column_value(f->column, row, 0) : copy;
         for (int c = 0; c < f->one_hot; c++)
             out[c] = c == number;
     } else if (f->column) {
@@ -69,7 +77,7 @@ static void feed_block(void *ctx, int block) {
         draw_feed(j, f);
         return;
     }
-    const int64_t *rows = dc_sampler_stream(j->sampler, f->stream);
+    const int64_t *rows = dc_sampler_stream(j->sampler, f->rule);
     dc_view in = dc_value(j->exec, f->input);
     dc_real *out = in.p + (int64_t)(f->pack ? f->pack->row0 : f->row0) * in.cols + f->col0;
     int count = f->pack ? f->pack->count : j->f->batch, copies = f->repeat ? f->repeat : 1;
@@ -98,12 +106,12 @@ static void want_block(void *ctx, int block) {
     const want *w = ctx;
     const dc_feed *f = &w->f->feeds[block];
     if (!f->column || !f->column->mapped) return;
-    const int64_t *rows = dc_sampler_stream(w->sampler, f->stream);
+    const int64_t *rows = dc_sampler_stream(w->sampler, f->rule);
     const int64_t *steps = f->pack ? dc_sampler_stream(w->sampler, f->pack->steps) : NULL;
-    size_t bytes = (size_t)f->column->width * sizeof(float);
+    size_t bytes = dc_column_row_size(f->column);
     for (int b = 0; b < w->f->batch; b++)
         if (!steps || steps[b] > f->pack->known)
-            dc_pages_want(f->column->values + rows[b] * f->column->width, bytes);
+            dc_pages_want(dc_column_at(f->column, rows[b], 0), bytes);
 }
 
 void dc_gather_want(const dc_feeds *feeds, const dc_sampler *sampler, dc_pool *pool) {

@@ -1,4 +1,4 @@
-// Gather: writes the rows that the streams name straight into the networks' concatenated inputs. An
+// Gather: writes the rows that the sampler drew straight into the networks' concatenated inputs. An
 // algorithm declares its feeds once; nothing is copied twice.
 #ifndef DC_GATHER_H
 #define DC_GATHER_H
@@ -9,18 +9,18 @@
 
 enum { DC_FEEDS_MAX = 64, DC_PACKS_MAX = 4 };
 
-// A block whose rows are needed only where `steps` exceeds `known`: those rows are packed, one pack
+// A block whose rows are needed only where the count of rule `steps` exceeds `known`: those rows are packed, one pack
 // after the other, behind the fixed rows of their input; `index` receives the row of each, or -1.
 typedef struct dc_pack {
     dc_ref input, index;
-    dc_stream steps;
+    int steps;
     int known;
     int *rows; // (batch) batch rows that are needed, in order
     int count; // of them
     int row0;  // where they start
 } dc_pack;
 
-// What a feed writes: rows of a column (or a stream's integers), or random numbers (sample/noise.h).
+// What a feed writes: rows of a column (or the rule's integers), or random numbers (sample/noise.h).
 typedef enum dc_draw {
     DC_DRAW_NONE,
     DC_DRAW_NOISE, // a standard normal each
@@ -28,13 +28,19 @@ typedef enum dc_draw {
     DC_DRAWS
 } dc_draw;
 
+// What a column's values are scaled by: x becomes (x - mean) * rate.
+typedef struct dc_scale {
+    const float *mean, *rate; // (width of the column)
+} dc_scale;
+
 typedef struct dc_feed {
     dc_ref input;            // node to write
     int row0, col0;          // top left corner there
-    const dc_column *column; // data to take; NULL: the stream's integer itself
-    dc_stream stream;        // which rows
+    const dc_column *column; // data to take; NULL: the rule's integer itself
+    int rule;                // which rows (sample/rows.h)
     dc_pack *pack;           // Nullable: only its rows, at its place
     int skip, take;          // columns of it; take 0: all
+    const dc_scale *scale;   // Nullable: of all values of the column
     dc_draw draw;            // random numbers in `take` columns instead
     int one_hot;             // above 0: a whole number as so many columns, one of them 1
     int repeat;              // above 0: every row so many times, one after the other; without a

@@ -1,190 +1,131 @@
-// The laws of the sampler: from random words and the table of trajectories to rows of the data set.
-// Everything here is integer arithmetic on values, without memory of its own, so that the CPU and a
-// CUDA kernel draw the same rows from the same seed: both compile this header.
+// Rows: which rows of the data set a batch consists of, as a table of rules. A method's file fills the
+// table (algo/*.c, `rows`); one function, compiled for the CPU and for CUDA, draws any table
+// (sample/row_draw.h). Nothing here knows a method by name.
 //
-// Who draws what (see base/philox.h for the streams; `step` and `index` are the counter of Philox):
+// Every rule gives one number per row of the batch: the number of a row of the data set, or a count of
+// steps (STEPS). A rule may build on rules that stand before it (`of`, `to`).
 //
-//   stream    step                     index       words
-//   SLOT      step                     row >> 2    word (row & 3): slot of the row
-//   SEGMENT   generation               slot        pair of the slot's next tree
-//   SPLIT     slot << 40 | generation  node >> 1   two words a node of a random tree
-//   PAIR      step                     row         an i.i.d. pair
-//   SUBGOAL   step                     row >> 1    two words: random split of that pair
-//   PROP      step                     row >> 1    two words: start of a propagation row
-//                                      row         with goal_pairs: start and goal at once
-//   GOAL      step                     row         word 0: kind of goal; words 1, 2: which one
-//   GROUND    step                     row >> 1    two words: a single step
+//   START    a state that has an action, uniform over all of them
+//   TREE     start of a segment: the next node of a slot's binary tree (sample/slots.h)
+//   PAIR     start of a segment: an i.i.d. pair of one trajectory
+//   SPLIT    where the segment of `of` is split; its start if it is a single step
+//   END      the end of the segment of `of`
+//   AFTER    the state `steps` after `of`, at most the last of the trajectory
+//   TOWARD   the same, but not past `to` where `to` lies ahead in the trajectory
+//   GOAL     a goal for `of`, by the mixture `mix`
+//   STEPS    steps from `of` to `to` where `to` lies at or after it in the same trajectory, else -1
 //
-// A uniform number below n comes from a product's high half (dc_below, dc_below64): exact integers,
-// and a bias under n / 2^64 (two words), n / 2^48 (positions of a pair) or n / 2^32 (trajectory,
-// slot).
+// To add a kind: a row here, a case in dc_draw_rule (row_draw.h), a check in rows.c, and a test of its
+// distribution (tests/sample/test_sampler.c).
 #ifndef DC_ROWS_H
 #define DC_ROWS_H
 
 #include "base/philox.h"
+#include "base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
-enum { DC_GEOMETRIC_LEVELS = 40 };
+enum { DC_RULES_MAX = 24 };
 
-// Trajectories as the draws see them. Trajectory t has rows start[t] ... start[t + 1] - 1, at
-// least 2.
-typedef struct dc_trajectories {
-    const int64_t *start; // (count + 1)
-    int64_t count;
-    int64_t rows;
-    int64_t each;    // rows of a trajectory when all have the same number, else 0
-    int64_t longest; // rows of the longest trajectory
-} dc_trajectories;
+typedef enum dc_row_kind {
+    DC_ROW_START,
+    DC_ROW_TREE,
+    DC_ROW_PAIR,
+    DC_ROW_SPLIT,
+    DC_ROW_END,
+    DC_ROW_AFTER,
+    DC_ROW_TOWARD,
+    DC_ROW_GOAL,
+    DC_ROW_STEPS,
+} dc_row_kind;
 
-typedef struct dc_pair {
-    int64_t i, j; // i < j, rows of one trajectory
-    int64_t end;  // its last row
-} dc_pair;
+typedef enum dc_split { DC_SPLIT_MIDPOINT, DC_SPLIT_RANDOM, DC_SPLIT_MAX } dc_split;
+typedef enum dc_order { DC_ORDER_UP, DC_ORDER_DOWN } dc_order; // leaves first, or the root first
+typedef enum dc_law { DC_LAW_UNIFORM, DC_LAW_GEOMETRIC } dc_law;
 
-// A row of the data set and the last row of its trajectory.
-typedef struct dc_place {
-    int64_t row, end;
-} dc_place;
+// Goals: shares of the state itself, of later states of its trajectory, and of any row; and the law of
+// the later state: uniform over them, or geometric with the rule's gamma, cut at the trajectory's end.
+typedef struct dc_goal_mix {
+    double current, future, random; // sum 1
+    int law;                        // dc_law
+} dc_goal_mix;
 
-// Largest t with start[t] - skip * t <= x: of a row (skip 0) or of a transition's number (skip 1:
-// each trajectory has one transition less than it has rows).
-DC_HD int64_t dc_trajectory_of(const dc_trajectories *set, int64_t x, int64_t skip) {
-    if (set->each) return x / (set->each - skip);
-    int64_t low = 0;
-    for (int64_t n = set->count; n > 1;) {
-        int64_t half = n >> 1, t = low + half;
-        low = set->start[t] - skip * t <= x ? t : low;
-        n -= half;
-    }
-    return low;
-}
+typedef struct dc_row_rule {
+    const char *name; // "goal": what inputs, `dcrl sample` and `dcrl grad` call it
+    dc_row_kind kind;
+    const char *of, *to; // names of rules that stand before this one
+    const char *about;   // a few words for `dcrl grad --describe`
+    uint32_t draws;  // random stream (base/philox.h) of START, PAIR, GOAL, TREE (which slot), SPLIT
+    int64_t steps;   // AFTER, TOWARD
+    dc_goal_mix mix; // GOAL
+    double gamma;    // of the geometric law: GOAL, PAIR
+    dc_law law; // PAIR: uniform over pairs i < j of a trajectory, or i uniform and j - i geometric
+    // PAIR: above 0, lengths grow by stages: stage s has s * stage_length + 1 to (s + 1) * stage_length
+    // steps, and the stages share stage_total updates equally.
+    int64_t stage_length;
+    uint64_t stage_total;
+    dc_split split;    // TREE, SPLIT (of a PAIR: MIDPOINT or RANDOM)
+    dc_order order;    // TREE
+    int slots;         // TREE: trees in flight
+    int rebuild_every; // TREE with split MAX: build all trees anew at steps divisible by this
+} dc_row_rule;
 
-DC_HD int64_t dc_transitions(const dc_trajectories *set) {
-    return set->rows - set->count;
-}
+// Rules as method files write them; TREE and PAIR, which have more to say, are written out.
+#define DC_START(name_, draws_, about_)                                                            \
+    ((dc_row_rule){.name = name_, .kind = DC_ROW_START, .draws = draws_, .about = about_})
+#define DC_SPLIT(name_, of_, split_, about_)                                                       \
+    ((dc_row_rule){.name = name_,                                                                  \
+                   .kind = DC_ROW_SPLIT,                                                           \
+                   .of = of_,                                                                      \
+                   .split = split_,                                                                \
+                   .draws = DC_STREAM_SUBGOAL,                                                     \
+                   .about = about_})
+#define DC_END(name_, of_, about_)                                                                 \
+    ((dc_row_rule){.name = name_, .kind = DC_ROW_END, .of = of_, .about = about_})
+#define DC_AFTER(name_, of_, steps_, about_)                                                       \
+    ((dc_row_rule){                                                                                \
+        .name = name_, .kind = DC_ROW_AFTER, .of = of_, .steps = steps_, .about = about_})
+#define DC_TOWARD(name_, of_, to_, steps_, about_)                                                 \
+    ((dc_row_rule){.name = name_,                                                                  \
+                   .kind = DC_ROW_TOWARD,                                                          \
+                   .of = of_,                                                                      \
+                   .to = to_,                                                                      \
+                   .steps = steps_,                                                                \
+                   .about = about_})
+#define DC_GOAL(name_, of_, draws_, mix_, gamma_, about_)                                          \
+    ((dc_row_rule){.name = name_,                                                                  \
+                   .kind = DC_ROW_GOAL,                                                            \
+                   .of = of_,                                                                      \
+                   .draws = draws_,                                                                \
+                   .mix = mix_,                                                                    \
+                   .gamma = gamma_,                                                                \
+                   .about = about_})
+#define DC_STEPS(name_, of_, to_, about_)                                                          \
+    ((dc_row_rule){.name = name_, .kind = DC_ROW_STEPS, .of = of_, .to = to_, .about = about_})
 
-// A uniform number below n from words 2h and 2h + 1 of a draw.
-DC_HD int64_t dc_draw_below(dc_u32x4 words, uint32_t h, int64_t n) {
-    return (int64_t)dc_below64(words.v[2 * h], words.v[2 * h + 1], (uint64_t)n);
-}
+// Chooses a split for each of `count` segments (i[m], j[m]) of at least two steps: i < k < j.
+typedef dc_status dc_split_fn(void *ctx, int64_t count, const int64_t *i, const int64_t *j,
+                              int64_t *k);
 
-// Trajectory uniform, then i < j uniform over the pairs of its states: two different states in
-// random order, sorted, so that every pair arises in exactly two ways.
-DC_HD dc_pair dc_draw_pair(const dc_trajectories *set, dc_u32x4 words) {
-    int64_t t = (int64_t)dc_below64(words.v[0], 0, (uint64_t)set->count);
-    int64_t first = set->start[t], states = set->start[t + 1] - first;
-    uint32_t low = words.v[3]; // 16 more bits for each of the two positions
-    int64_t u = (int64_t)dc_below64(words.v[1], low & 0xFFFF0000u, (uint64_t)states);
-    int64_t v = (int64_t)dc_below64(words.v[2], low << 16, (uint64_t)states - 1);
-    v += v >= u;
-    dc_pair pair = {first + (u < v ? u : v), first + (u < v ? v : u), first + states - 1};
-    return pair;
-}
+typedef struct dc_row_table {
+    uint64_t seed;
+    int batch;
+    int count;
+    dc_row_rule rule[DC_RULES_MAX];
+    dc_split_fn *choose; // Nullable: split MAX asks it
+    void *choose_ctx;
+} dc_row_table;
 
-// Trajectory uniform, then a length uniform in [least, most] and where it starts; a trajectory that
-// is too short gives what it has.
-DC_HD dc_pair dc_draw_length(const dc_trajectories *set, dc_u32x4 words, int64_t least,
-                             int64_t most) {
-    int64_t t = (int64_t)dc_below64(words.v[0], 0, (uint64_t)set->count);
-    int64_t first = set->start[t], steps = set->start[t + 1] - first - 1;
-    uint32_t low = words.v[3]; // 16 more bits for length and start
-    most = most < steps ? most : steps;
-    least = least < most ? least : most;
-    int64_t length =
-        least + (int64_t)dc_below64(words.v[1], low & 0xFFFF0000u, (uint64_t)(most - least + 1));
-    int64_t i = first + (int64_t)dc_below64(words.v[2], low << 16, (uint64_t)(steps - length + 1));
-    dc_pair pair = {i, i + length, first + steps};
-    return pair;
-}
-
-// Segment of a slot's generation.
-DC_HD dc_pair dc_draw_segment(const dc_trajectories *set, uint64_t seed, uint32_t slot,
-                              uint64_t generation) {
-    return dc_draw_pair(set, dc_philox(seed, DC_STREAM_SEGMENT, generation, slot));
-}
-
-// State with an action, uniform over all transitions, from words 2h and 2h + 1.
-DC_HD dc_place dc_draw_start(const dc_trajectories *set, dc_u32x4 words, uint32_t h) {
-    int64_t x = dc_draw_below(words, h, dc_transitions(set));
-    int64_t t = dc_trajectory_of(set, x, 1);
-    dc_place place = {x + t, set->start[t + 1] - 1};
-    return place;
-}
-
-// Split of (i, j), uniform over the states between; i for a single step, as the midpoint gives.
-DC_HD int64_t dc_draw_split(int64_t i, int64_t j, dc_u32x4 words, uint32_t h) {
-    return j - i < 2 ? i : i + 1 + dc_draw_below(words, h, j - i - 1);
-}
-
-// The geometric law P(X = x) = (1 - gamma) gamma^(x - 1), x >= 1, without a logarithm: X - 1 is the
-// largest x whose gamma^x still exceeds a uniform u, and that x is found bit by bit, highest first,
-// from the powers gamma^(2^b) as 64-bit fractions. Squares and products keep the high half,
-// truncated: the result is the same on every machine, and gamma^x is off by no more than about
-// 2^-64 / (1 - gamma). Forty integers serve any horizon; a table of the distribution would grow
-// with it.
-typedef struct dc_geometric {
-    uint64_t power[DC_GEOMETRIC_LEVELS]; // gamma^(2^b) * 2^64
-    int levels;                          // bits that a trajectory of this data set can need
-} dc_geometric;
-
-// gamma in [0, 1); x is only needed exactly below `longest`.
-DC_HD dc_geometric dc_geometric_of(double gamma, int64_t longest) {
-    dc_geometric law;
-    uint64_t power = (uint64_t)(gamma * 18446744073709551616.0); // exact: gamma has 53 bits
-    law.levels = 0;
-    for (int b = 0; b < DC_GEOMETRIC_LEVELS; b++) {
-        law.power[b] = power;
-        if (power && ((int64_t)1 << b) <= longest) law.levels = b + 1;
-        power = dc_below64((uint32_t)(power >> 32), (uint32_t)power, power);
-    }
-    return law;
-}
-
-// X from the 64-bit fraction hi:lo. Cut it where the trajectory ends.
-DC_HD int64_t dc_draw_geometric(const dc_geometric *law, uint32_t hi, uint32_t lo) {
-    uint64_t u = (uint64_t)hi << 32 | lo, q = ~(uint64_t)0;
-    int64_t x = 0;
-    for (int b = law->levels - 1; b >= 0; b--) {
-        uint64_t next = dc_below64((uint32_t)(q >> 32), (uint32_t)q, law->power[b]);
-        x += next > u ? (int64_t)1 << b : 0;
-        q = next > u ? next : q;
-    }
-    return x + 1;
-}
-
-// State after `row` by the geometric law, at most the trajectory's last.
-DC_HD int64_t dc_draw_future(const dc_geometric *law, dc_place place, uint32_t hi, uint32_t lo) {
-    int64_t steps = dc_draw_geometric(law, hi, lo), left = place.end - place.row;
-    return place.row + (steps < left ? steps : left);
-}
-
-// Goals of propagation rows: kinds by thresholds on a 32-bit word.
-typedef struct dc_goal_law {
-    uint64_t current; // word < current: the state itself
-    uint64_t future;  // word < future: a later state of the trajectory; else any row
-    int uniform;      // the later state is uniform, else geometric
-    dc_geometric geometric;
-} dc_goal_law;
-
-DC_HD int64_t dc_draw_goal(const dc_trajectories *set, const dc_goal_law *law, dc_place place,
-                           dc_u32x4 words) {
-    uint32_t hi = words.v[1], lo = words.v[2];
-    if (words.v[0] < law->current) return place.row;
-    if (words.v[0] >= law->future) return (int64_t)dc_below64(hi, lo, (uint64_t)set->rows);
-    if (!law->uniform) return dc_draw_future(&law->geometric, place, hi, lo);
-    return place.row + 1 + (int64_t)dc_below64(hi, lo, (uint64_t)(place.end - place.row));
-}
-
-// Steps from place to goal if the goal lies in the same trajectory at or after it, else -1.
-DC_HD int64_t dc_goal_offset(dc_place place, int64_t goal) {
-    return goal >= place.row && goal <= place.end ? goal - place.row : -1;
-}
-
-// n' = min(n, steps left in the trajectory).
-DC_HD int64_t dc_steps_ahead(dc_place place, int64_t n) {
-    int64_t left = place.end - place.row;
-    return n < left ? n : left;
-}
+// Add a rule; returns its number. One that names an unknown rule, or a name used twice, is a bug and aborts.
+int dc_rows_add(dc_row_table *rows, dc_row_rule rule);
+// Number of a rule; -1 if there is none.
+int dc_rows_find(const dc_row_table *rows, const char *name);
+// The TREE rule; NULL if there is none.
+const dc_row_rule *dc_rows_tree(const dc_row_table *rows);
+// Whether a rule gives a count of steps, not a row of the data set.
+bool dc_row_counts(const dc_row_rule *rule);
+// Do numbers that users give (mixtures, gamma, batch ...) make sense? Errors: DC_USAGE.
+dc_status dc_rows_check(const dc_row_table *rows);
 
 #endif

@@ -1,63 +1,30 @@
-// Sampler, see sampler.h: checks the spec once, then fills the streams of a step from the laws in
-// sample/rows.h and the slots. Rows draw independently of each other; only slots carry state from
+// Sampler, see sampler.h: checks the table of rules once, then fills the streams of a step by
+// sample/row_draw.h and the slots. Rows draw independently of each other; only slots carry state from
 // step to step, and that state is what dc_sampler_save writes.
 #include "sample/sampler.h"
 
-#include "sample/laws.h"
 #include "sample/slots.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 enum {
     STATE_VERSION = 1,
     HEADER_WORDS = 9, // version, seed, batch, segments, split, order, slots, rows, next step
-    SLOTS_MAX = 1 << 20,
-    BATCH_MAX = 1 << 24,
 };
 
 struct dc_sampler {
-    dc_sampler_spec spec;
-    dc_laws laws;
+    dc_row_table rows;
+    dc_row_laws laws;
+    dc_row_part part;
     uint64_t next;   // step to come
-    dc_slots *slots; // TREE only
-    int32_t *pick;   // (batch) slot of each row; TREE only
+    dc_slots *slots; // NULL: no trees are drawn here
+    int32_t *pick;   // (batch) slot of each row
+    int64_t *nodes;  // (3, batch) what the slots hand out: start, split, end
     int64_t *memory; // (streams in use, batch)
-    int64_t *stream[DC_STREAMS];
+    int64_t *stream[DC_RULES_MAX];
 };
 
-// ---- checks ----
-
-static dc_status check_law(const dc_sampler_spec *spec) {
-    double sum = spec->goal_current + spec->goal_future + spec->goal_random;
-    if (!(spec->gamma >= 0 && spec->gamma < 1))
-        return dc_fail(DC_USAGE, "give 0 <= gamma < 1", "impossible discount (gamma=%g)",
-                       spec->gamma);
-    if (!spec->propagation) return DC_OK;
-    if (spec->n < 1)
-        return dc_fail(DC_USAGE, "give at least 1", "impossible horizon (n=%d)", spec->n);
-    if (spec->goal_pairs) return DC_OK;
-    if (!(spec->goal_current >= 0 && spec->goal_future >= 0 && spec->goal_random >= 0 &&
-          fabs(sum - 1) < 1e-6))
-        return dc_fail(DC_USAGE, "goal_current, goal_future and goal_random must add up to 1",
-                       "impossible mixture of goals (%g, %g, %g)", spec->goal_current,
-                       spec->goal_future, spec->goal_random);
-    return DC_OK;
-}
-
-static dc_status check_spec(const dc_sampler_spec *spec) {
-    if (spec->batch < 1 || spec->batch > BATCH_MAX)
-        return dc_fail(DC_USAGE, "give 1 to 16777216", "impossible batch (%d)", spec->batch);
-    if (spec->segments == DC_SEG_TREE && (spec->slots < 1 || spec->slots > SLOTS_MAX))
-        return dc_fail(DC_USAGE, "give 1 to 1048576", "impossible number of slots (%d)",
-                       spec->slots);
-    if (spec->segments == DC_SEG_PAIRS && spec->split == DC_SPLIT_MAX)
-        return dc_fail(DC_UNSUPPORTED, "use split=midpoint or split=random",
-                       "pairs without a tree have no max-based split");
-    if (spec->segments == DC_SEG_TREE && spec->split == DC_SPLIT_MAX)
-        DC_CHECK(spec->choose && spec->rebuild_every >= 1);
-    return check_law(spec);
-}
+// ---- construction ----
 
 // Read the trajectory table and check it: the draws rely on it.
 static dc_status take_table(dc_trajectories *set, const dc_dataset *data) {
@@ -78,98 +45,65 @@ static dc_status take_table(dc_trajectories *set, const dc_dataset *data) {
     return DC_OK;
 }
 
-// ---- construction ----
-
-// Shares of goals: the state itself, later states, and any row for the rest.
-static dc_goal_law goal_law(double current, double random, dc_law law_ahead,
-                            const dc_geometric *geometric) {
-    const double words = 4294967296.0;
-    dc_goal_law law = {.uniform = law_ahead == DC_LAW_UNIFORM, .geometric = *geometric};
-    law.current = (uint64_t)(current * words + 0.5);
-    // Where there are no random goals the last kind is the future: no rounding may leave a gap.
-    law.future = random <= 0 ? (uint64_t)words : (uint64_t)((1 - random) * words + 0.5);
-    return law;
+static bool fills(const dc_sampler *s, int rule) {
+    bool on_tree = s->laws.rule[rule].on_tree;
+    return s->part == DC_ROWS_ALL || on_tree == (s->part == DC_ROWS_ON_TREE);
 }
 
-static dc_laws laws_of(const dc_sampler_spec *spec, const dc_trajectories *set) {
-    dc_laws laws = {.set = *set, .seed = spec->seed, .n = spec->n, .goal_pairs = spec->goal_pairs};
-    laws.pairs = dc_geometric_of(spec->gamma, set->longest);
-    laws.goals = goal_law(spec->goal_current, spec->goal_random, spec->goal_law, &laws.pairs);
-    laws.actor_goals = goal_law(0, spec->actor_random, spec->actor_law, &laws.pairs);
-    laws.stage_length = spec->stage_length;
-    if (laws.stage_length > 0) {
-        laws.stages = (set->longest - 2) / laws.stage_length + 1;
-        laws.stage_steps = spec->stage_total / (uint64_t)laws.stages;
-    }
-    laws.pairs_uniform = spec->pair_law == DC_LAW_UNIFORM;
-    laws.split_random = spec->split == DC_SPLIT_RANDOM;
-    laws.down = spec->order == DC_ORDER_DOWN;
-    return laws;
+static bool draws_trees(const dc_sampler *s) {
+    return s->laws.tree >= 0 && s->part != DC_ROWS_OFF_TREE;
 }
 
-static bool fills(const dc_sampler_spec *spec, dc_stream stream) {
-    switch (stream) {
-    case DC_I:
-    case DC_K:
-    case DC_J:
-    case DC_LEFT:
-    case DC_RIGHT:
-        return spec->segments != DC_SEG_NONE;
-    case DC_P:
-    case DC_N:
-    case DC_G:
-    case DC_NSTEPS:
-    case DC_OFF:
-        return spec->propagation;
-    case DC_A:
-    case DC_A1:
-        return spec->grounding;
-    case DC_S:
-    case DC_AG:
-        return spec->actor;
-    case DC_STREAMS:
-        break;
-    }
-    return false;
+static int stream_count(const dc_sampler *s) {
+    int used = 0;
+    for (int r = 0; r < s->rows.count; r++)
+        used += fills(s, r);
+    return used;
 }
 
-static dc_status allocate(dc_sampler *sampler) {
-    size_t batch = (size_t)sampler->spec.batch, used = 0;
-    for (dc_stream stream = 0; stream < DC_STREAMS; stream++)
-        used += fills(&sampler->spec, stream);
-    sampler->memory = calloc(used * batch + 1, sizeof *sampler->memory);
-    if (sampler->spec.segments == DC_SEG_TREE) sampler->pick = calloc(batch, sizeof *sampler->pick);
-    if (!sampler->memory || (sampler->spec.segments == DC_SEG_TREE && !sampler->pick))
+static dc_status allocate(dc_sampler *s) {
+    size_t batch = (size_t)s->rows.batch, streams = (size_t)stream_count(s);
+    bool trees = draws_trees(s);
+    s->memory = calloc(streams * batch + 1, sizeof *s->memory);
+    if (trees) s->pick = calloc(batch, sizeof *s->pick);
+    if (trees) s->nodes = calloc(3 * batch, sizeof *s->nodes);
+    if (!s->memory || (trees && (!s->pick || !s->nodes)))
         return dc_fail(DC_NO_MEMORY, "lower batch", "no memory for a batch of %zu rows", batch);
-    int64_t *at = sampler->memory;
-    for (dc_stream stream = 0; stream < DC_STREAMS; stream++) {
-        if (!fills(&sampler->spec, stream)) continue;
-        sampler->stream[stream] = at;
+    int64_t *at = s->memory;
+    for (int r = 0; r < s->rows.count; r++) {
+        if (!fills(s, r)) continue;
+        s->stream[r] = at;
         at += batch;
     }
-    if (sampler->spec.segments != DC_SEG_TREE) return DC_OK;
-    return dc_slots_new(&sampler->slots, &sampler->laws.set, &sampler->spec);
+    return trees ? dc_slots_new(&s->slots, &s->laws.set, &s->rows) : DC_OK;
 }
 
-dc_status dc_sampler_new(dc_sampler **out, const dc_dataset *data, const dc_sampler_spec *spec) {
+dc_status dc_sampler_new_part(dc_sampler **out, const dc_dataset *data, const dc_row_table *rows,
+                              dc_row_part part) {
     *out = NULL;
     dc_trajectories set;
-    DC_TRY(check_spec(spec));
+    DC_TRY(dc_rows_check(rows));
     DC_TRY(take_table(&set, data));
     dc_sampler *sampler = calloc(1, sizeof *sampler);
     if (!sampler) return dc_fail(DC_NO_MEMORY, NULL, "no memory for a sampler");
-    sampler->spec = *spec;
-    sampler->laws = laws_of(spec, &set);
+    sampler->rows = *rows;
+    sampler->part = part;
+    dc_row_laws_init(&sampler->laws, rows, &set);
     dc_status status = allocate(sampler);
     if (status != DC_OK) return dc_sampler_free(sampler), status;
     *out = sampler;
     return DC_OK;
 }
 
+dc_status dc_sampler_new(dc_sampler **out, const dc_dataset *data, const dc_row_table *rows) {
+    return dc_sampler_new_part(out, data, rows, DC_ROWS_ALL);
+}
+
 void dc_sampler_free(dc_sampler *sampler) {
     if (!sampler) return;
     dc_slots_free(sampler->slots);
     free(sampler->pick);
+    free(sampler->nodes);
     free(sampler->memory);
     free(sampler);
 }
@@ -177,80 +111,37 @@ void dc_sampler_free(dc_sampler *sampler) {
 // ---- one step ----
 
 // Which slot each row takes: a call of Philox serves four rows.
-static void pick_slots(dc_sampler *sampler, uint64_t step) {
-    uint32_t slots = (uint32_t)sampler->spec.slots;
-    int batch = sampler->spec.batch;
+static void pick_slots(dc_sampler *s, uint64_t step) {
+    uint32_t slots = (uint32_t)s->laws.slots, stream = s->laws.rule[s->laws.tree].stream;
+    int batch = s->rows.batch;
     for (int row = 0; row < batch; row += 4) {
-        dc_u32x4 words = dc_philox(sampler->spec.seed, DC_STREAM_SLOT, step, (uint32_t)row >> 2);
+        dc_u32x4 words = dc_philox(s->rows.seed, stream, step, (uint32_t)row >> 2);
         for (int q = 0; q < 4 && row + q < batch; q++)
-            sampler->pick[row + q] = (int32_t)dc_below(words.v[q], slots);
+            s->pick[row + q] = (int32_t)dc_below(words.v[q], slots);
     }
 }
 
-static dc_status fill_trees(dc_sampler *sampler, uint64_t step) {
-    const dc_sampler_spec *spec = &sampler->spec;
-    if (spec->split == DC_SPLIT_MAX && step % (uint64_t)spec->rebuild_every == 0)
-        DC_TRY(dc_slots_rebuild(sampler->slots));
-    pick_slots(sampler, step);
-    return dc_slots_take(sampler->slots, sampler->pick, spec->batch, sampler->stream[DC_I],
-                         sampler->stream[DC_K], sampler->stream[DC_J]);
+static dc_status take_nodes(dc_sampler *s, uint64_t step) {
+    const dc_row_rule *tree = dc_rows_tree(&s->rows);
+    int batch = s->rows.batch;
+    if (tree->split == DC_SPLIT_MAX && step % (uint64_t)tree->rebuild_every == 0)
+        DC_TRY(dc_slots_rebuild(s->slots));
+    pick_slots(s, step);
+    return dc_slots_take(s->slots, s->pick, batch, s->nodes, s->nodes + batch,
+                         s->nodes + 2 * (size_t)batch);
 }
 
-static void fill_pairs(dc_sampler *sampler, uint64_t step) {
-    for (uint32_t row = 0; row < (uint32_t)sampler->spec.batch; row++) {
-        dc_segment s = dc_row_pair(&sampler->laws, step, row);
-        sampler->stream[DC_I][row] = s.i;
-        sampler->stream[DC_K][row] = s.k;
-        sampler->stream[DC_J][row] = s.j;
+dc_status dc_sampler_next(dc_sampler *s, uint64_t step) {
+    DC_CHECK(step == s->next);
+    int batch = s->rows.batch;
+    dc_segment tree = {0, 0, 0};
+    if (s->slots) DC_TRY(take_nodes(s, step));
+    for (int row = 0; row < batch; row++) {
+        if (s->slots)
+            tree = (dc_segment){s->nodes[row], s->nodes[batch + row], s->nodes[2 * batch + row]};
+        dc_draw_rows(&s->laws, s->part, step, (uint32_t)row, tree, s->stream);
     }
-}
-
-static void fill_lengths(dc_sampler *sampler) {
-    const int64_t *i = sampler->stream[DC_I], *k = sampler->stream[DC_K],
-                  *j = sampler->stream[DC_J];
-    for (int row = 0; row < sampler->spec.batch; row++) {
-        sampler->stream[DC_LEFT][row] = k[row] - i[row];
-        sampler->stream[DC_RIGHT][row] = j[row] - k[row];
-    }
-}
-
-static void fill_propagation(dc_sampler *sampler, uint64_t step) {
-    for (uint32_t row = 0; row < (uint32_t)sampler->spec.batch; row++) {
-        int64_t goal;
-        dc_place place = dc_row_propagation(&sampler->laws, step, row, &goal);
-        int64_t steps = dc_steps_ahead(place, sampler->spec.n);
-        sampler->stream[DC_P][row] = place.row;
-        sampler->stream[DC_N][row] = place.row + steps;
-        sampler->stream[DC_G][row] = goal;
-        sampler->stream[DC_NSTEPS][row] = steps;
-        sampler->stream[DC_OFF][row] = dc_goal_offset(place, goal);
-    }
-}
-
-static void fill_actor(dc_sampler *sampler, uint64_t step) {
-    for (uint32_t row = 0; row < (uint32_t)sampler->spec.batch; row++)
-        sampler->stream[DC_S][row] =
-            dc_row_actor(&sampler->laws, step, row, &sampler->stream[DC_AG][row]).row;
-}
-
-static void fill_grounding(dc_sampler *sampler, uint64_t step) {
-    for (uint32_t row = 0; row < (uint32_t)sampler->spec.batch; row++) {
-        int64_t at = dc_row_ground(&sampler->laws, step, row);
-        sampler->stream[DC_A][row] = at;
-        sampler->stream[DC_A1][row] = at + 1;
-    }
-}
-
-dc_status dc_sampler_next(dc_sampler *sampler, uint64_t step) {
-    DC_CHECK(step == sampler->next);
-    const dc_sampler_spec *spec = &sampler->spec;
-    if (spec->segments == DC_SEG_TREE) DC_TRY(fill_trees(sampler, step));
-    if (spec->segments == DC_SEG_PAIRS) fill_pairs(sampler, step);
-    if (spec->segments != DC_SEG_NONE) fill_lengths(sampler);
-    if (spec->propagation) fill_propagation(sampler, step);
-    if (spec->actor) fill_actor(sampler, step);
-    if (spec->grounding) fill_grounding(sampler, step);
-    sampler->next = step + 1;
+    s->next = step + 1;
     return DC_OK;
 }
 
@@ -259,48 +150,63 @@ void dc_sampler_skip(dc_sampler *sampler, uint64_t step) {
     sampler->next = step;
 }
 
-int64_t *dc_sampler_fix(dc_sampler *sampler, dc_stream stream) {
-    return sampler->stream[stream];
+int64_t *dc_sampler_fix(dc_sampler *sampler, int rule) {
+    return sampler->stream[rule];
 }
 
-const int64_t *dc_sampler_stream(const dc_sampler *sampler, dc_stream stream) {
-    return sampler->stream[stream];
+const int64_t *dc_sampler_stream(const dc_sampler *sampler, int rule) {
+    return sampler->stream[rule];
 }
 
 uint64_t dc_sampler_step(const dc_sampler *sampler) {
     return sampler->next;
 }
 
-const dc_laws *dc_sampler_laws(const dc_sampler *sampler) {
+const dc_row_laws *dc_sampler_laws(const dc_sampler *sampler) {
     return &sampler->laws;
 }
 
-const dc_sampler_spec *dc_sampler_spec_of(const dc_sampler *sampler) {
-    return &sampler->spec;
+const dc_row_table *dc_sampler_rows(const dc_sampler *sampler) {
+    return &sampler->rows;
 }
 
 const int32_t *dc_sampler_slot(const dc_sampler *sampler) {
     return sampler->pick;
 }
 
-size_t dc_sampler_bytes(const dc_sampler *sampler) {
-    size_t batch = (size_t)sampler->spec.batch, bytes = sizeof *sampler;
-    for (dc_stream stream = 0; stream < DC_STREAMS; stream++)
-        if (sampler->stream[stream]) bytes += batch * sizeof **sampler->stream;
-    if (sampler->slots) bytes += batch * sizeof *sampler->pick + dc_slots_bytes(sampler->slots);
-    return bytes;
+size_t dc_sampler_bytes(const dc_sampler *s) {
+    size_t batch = (size_t)s->rows.batch;
+    size_t bytes = sizeof *s + (size_t)stream_count(s) * batch * sizeof **s->stream;
+    if (!s->slots) return bytes;
+    return bytes + batch * (sizeof *s->pick + 3 * sizeof *s->nodes) + dc_slots_bytes(s->slots);
 }
 
-// ---- state as words: the spec that gave it meaning, the next step, the slots ----
+// ---- state as words: what gives it meaning, the next step, the slots ----
 
-static void header(const dc_sampler *sampler, int64_t words[HEADER_WORDS]) {
-    const dc_sampler_spec *spec = &sampler->spec;
-    const int64_t values[HEADER_WORDS] = {
-        STATE_VERSION,         (int64_t)spec->seed,  spec->batch, (int64_t)spec->segments,
-        (int64_t)spec->split,  (int64_t)spec->order, spec->slots, sampler->laws.set.rows,
-        (int64_t)sampler->next};
-    for (int w = 0; w < HEADER_WORDS; w++)
-        words[w] = values[w];
+enum { NO_SEGMENTS, TREES, PAIRS }; // word "segments"
+
+// The rule that segments start from, and the one that splits them; NULL without segments.
+static void find_segments(const dc_row_table *rows, const dc_row_rule **start,
+                          const dc_row_rule **split) {
+    *start = *split = NULL;
+    for (int r = 0; r < rows->count && !*split; r++)
+        if (rows->rule[r].kind == DC_ROW_SPLIT) *split = &rows->rule[r];
+    if (*split) *start = &rows->rule[dc_rows_find(rows, (*split)->of)];
+}
+
+static void header(const dc_sampler *s, int64_t words[HEADER_WORDS]) {
+    const dc_row_rule *start, *split;
+    find_segments(&s->rows, &start, &split);
+    int64_t at = 0;
+    words[at++] = STATE_VERSION;
+    words[at++] = (int64_t)s->rows.seed;
+    words[at++] = s->rows.batch;
+    words[at++] = !start ? NO_SEGMENTS : start->kind == DC_ROW_TREE ? TREES : PAIRS;
+    words[at++] = split ? (int64_t)split->split : 0;
+    words[at++] = start ? (int64_t)start->order : 0;
+    words[at++] = start ? start->slots : 0;
+    words[at++] = s->laws.set.rows;
+    words[at++] = (int64_t)s->next;
 }
 
 dc_status dc_sampler_save(const dc_sampler *sampler, int64_t **words, size_t *count) {
@@ -351,4 +257,15 @@ dc_status dc_sampler_copy(dc_sampler *to, const dc_sampler *from) {
     dc_status status = dc_sampler_load(to, words, count);
     free(words);
     return status;
+}
+
+void dc_sampler_get_slots(const dc_sampler *sampler, int64_t *words) {
+    DC_CHECK(dc_slots_word_count(sampler->slots) == (size_t)sampler->laws.slots * DC_SLOT_WORDS);
+    dc_slots_save(sampler->slots, words);
+}
+
+dc_status dc_sampler_set_slots(dc_sampler *sampler, const int64_t *words, uint64_t step) {
+    DC_TRY(dc_slots_load(sampler->slots, words, (size_t)sampler->laws.slots * DC_SLOT_WORDS));
+    sampler->next = step;
+    return DC_OK;
 }

@@ -23,44 +23,47 @@ enum {
 
 struct dc_slots {
     const dc_trajectories *set;
-    dc_sampler_spec spec;
-    int depth;        // of the deepest midpoint tree that this data set allows
-    dc_slot *slot;    // (spec.slots)
-    dc_forest forest; // explicit trees; empty for midpoints
-    int32_t *list;    // (spec.slots) slots to be built
-    int32_t *waiting; // (spec.batch) rows to be served; explicit trees only
-    bool *listed;     // (spec.slots) whether a slot is in the list; explicit trees only
+    const dc_row_table *rows;
+    const dc_row_rule *tree; // its TREE rule
+    int depth;               // of the deepest midpoint tree that this data set allows
+    dc_slot *slot;           // (slots)
+    dc_forest forest;        // explicit trees; empty for midpoints
+    int32_t *list;           // (slots) slots to be built
+    int32_t *waiting;        // (batch) rows to be served; explicit trees only
+    bool *listed;            // (slots) whether a slot is in the list; explicit trees only
 };
 
 static bool is_explicit(const dc_slots *slots) {
-    return slots->spec.split != DC_SPLIT_MIDPOINT;
+    return slots->tree->split != DC_SPLIT_MIDPOINT;
 }
 
 static dc_status allocate(dc_slots *slots) {
-    size_t count = (size_t)slots->spec.slots;
+    size_t count = (size_t)slots->tree->slots;
     slots->slot = calloc(count, sizeof *slots->slot);
     slots->list = calloc(count, sizeof *slots->list);
     if (!slots->slot || !slots->list) goto no_memory;
     if (!is_explicit(slots)) return DC_OK;
     slots->listed = calloc(count, sizeof *slots->listed);
-    slots->waiting = calloc((size_t)slots->spec.batch, sizeof *slots->waiting);
+    slots->waiting = calloc((size_t)slots->rows->batch, sizeof *slots->waiting);
     if (!slots->listed || !slots->waiting) goto no_memory;
-    return dc_forest_init(&slots->forest, slots->spec.slots);
+    return dc_forest_init(&slots->forest, slots->tree->slots);
 no_memory:
-    return dc_fail(DC_NO_MEMORY, "lower slots", "no memory for %d slots", slots->spec.slots);
+    return dc_fail(DC_NO_MEMORY, "lower slots", "no memory for %d slots", slots->tree->slots);
 }
 
-dc_status dc_slots_new(dc_slots **out, const dc_trajectories *set, const dc_sampler_spec *spec) {
+dc_status dc_slots_new(dc_slots **out, const dc_trajectories *set, const dc_row_table *rows) {
     *out = NULL;
     int64_t longest = set->longest - 1; // steps
-    if (spec->split != DC_SPLIT_MIDPOINT && longest >= DC_FOREST_STEPS_MAX)
+    const dc_row_rule *tree = dc_rows_tree(rows);
+    if (tree->split != DC_SPLIT_MIDPOINT && longest >= DC_FOREST_STEPS_MAX)
         return dc_fail(DC_UNSUPPORTED, "use split=midpoint",
                        "a trajectory is too long for trees in memory (%lld steps)",
                        (long long)longest);
     dc_slots *slots = calloc(1, sizeof *slots);
     if (!slots) return dc_fail(DC_NO_MEMORY, NULL, "no memory for slots");
     slots->set = set;
-    slots->spec = *spec;
+    slots->rows = rows;
+    slots->tree = tree;
     slots->depth = dc_tree_depth((uint64_t)longest);
     dc_status status = allocate(slots);
     if (status != DC_OK) return dc_slots_free(slots), status;
@@ -79,18 +82,18 @@ void dc_slots_free(dc_slots *slots) {
 }
 
 size_t dc_slots_bytes(const dc_slots *slots) {
-    size_t count = (size_t)slots->spec.slots;
+    size_t count = (size_t)slots->tree->slots;
     size_t bytes = sizeof *slots + count * (sizeof *slots->slot + sizeof *slots->list);
     if (!is_explicit(slots)) return bytes;
     return bytes + count * sizeof *slots->listed +
-           (size_t)slots->spec.batch * sizeof *slots->waiting + dc_forest_bytes(&slots->forest);
+           (size_t)slots->rows->batch * sizeof *slots->waiting + dc_forest_bytes(&slots->forest);
 }
 
 // The next segment of a slot, with nothing handed out yet.
 static void refill(dc_slots *slots, int32_t s) {
     dc_slot *slot = &slots->slot[s];
     dc_pair pair =
-        dc_draw_segment(slots->set, slots->spec.seed, (uint32_t)s, (uint64_t)slot->generation);
+        dc_draw_segment(slots->set, slots->rows->seed, (uint32_t)s, (uint64_t)slot->generation);
     slot->generation++;
     slot->cursor = 0;
     slot->start = pair.i;
@@ -110,7 +113,7 @@ typedef struct midpoint_block {
 
 // Pop a node's name for each of n rows.
 static void pop_names(dc_slots *slots, const int32_t *pick, int n, midpoint_block *block) {
-    bool down = slots->spec.order == DC_ORDER_DOWN;
+    bool down = slots->tree->order == DC_ORDER_DOWN;
     for (int q = 0; q < n; q++) {
         dc_slot *slot = &slots->slot[pick[q]];
         if (slot->cursor == slot->nodes) refill(slots, pick[q]);
@@ -157,7 +160,7 @@ static dc_status choose_random(void *ctx, const dc_forest_level *level) {
     for (size_t q = 0; q < level->count; q++) {
         uint64_t tree = (uint64_t)level->tree[q];
         uint64_t generation = (uint64_t)slots->slot[tree].generation - 1;
-        dc_u32x4 words = dc_philox(slots->spec.seed, DC_STREAM_SPLIT, tree << 40 | generation,
+        dc_u32x4 words = dc_philox(slots->rows->seed, DC_STREAM_SPLIT, tree << 40 | generation,
                                    level->node[q] >> 1);
         level->k[q] = dc_draw_split(level->i[q], level->j[q], words, level->node[q] & 1);
     }
@@ -165,8 +168,8 @@ static dc_status choose_random(void *ctx, const dc_forest_level *level) {
 }
 
 static dc_status choose_max(void *ctx, const dc_forest_level *level) {
-    const dc_sampler_spec *spec = &((const dc_slots *)ctx)->spec;
-    return spec->choose(spec->choose_ctx, (int64_t)level->count, level->i, level->j, level->k);
+    const dc_row_table *rows = ((const dc_slots *)ctx)->rows;
+    return rows->choose(rows->choose_ctx, (int64_t)level->count, level->i, level->j, level->k);
 }
 
 // Build the trees of the `count` slots in slots->list over their segments.
@@ -186,22 +189,22 @@ static dc_status renew(dc_slots *slots, int count) {
     for (int m = 0; m < count; m++)
         refill(slots, slots->list[m]);
     dc_status status =
-        build(slots, count, slots->spec.split == DC_SPLIT_MAX ? choose_max : choose_random, slots);
+        build(slots, count, slots->tree->split == DC_SPLIT_MAX ? choose_max : choose_random, slots);
     for (int m = 0; status != DC_OK && m < count; m++)
         slots->slot[slots->list[m]] = (dc_slot){0};
     return status;
 }
 
 dc_status dc_slots_rebuild(dc_slots *slots) {
-    for (int s = 0; s < slots->spec.slots; s++)
+    for (int s = 0; s < slots->tree->slots; s++)
         slots->list[s] = s;
-    return renew(slots, slots->spec.slots);
+    return renew(slots, slots->tree->slots);
 }
 
 // Next node of a slot that has one.
 static void pop_node(dc_slots *slots, int32_t s, int64_t *i, int64_t *k, int64_t *j) {
     dc_slot *slot = &slots->slot[s];
-    bool down = slots->spec.order == DC_ORDER_DOWN;
+    bool down = slots->tree->order == DC_ORDER_DOWN;
     int64_t at = down ? slot->cursor : slot->nodes - 1 - slot->cursor;
     slot->cursor++;
     const dc_forest_node *node = &slots->forest.trees[s].nodes[at];
@@ -244,7 +247,7 @@ static dc_status take_explicit(dc_slots *slots, const int32_t *pick, int count, 
 
 dc_status dc_slots_take(dc_slots *slots, const int32_t *pick, int count, int64_t *i, int64_t *k,
                         int64_t *j) {
-    DC_CHECK(count <= slots->spec.batch);
+    DC_CHECK(count <= slots->rows->batch);
     if (is_explicit(slots)) return take_explicit(slots, pick, count, i, k, j);
     take_midpoints(slots, pick, count, i, k, j);
     return DC_OK;
@@ -254,8 +257,8 @@ dc_status dc_slots_take(dc_slots *slots, const int32_t *pick, int count, int64_t
 // can give back: length - 1 numbers a tree, those of its inner nodes, breadth first ----
 
 size_t dc_slots_word_count(const dc_slots *slots) {
-    size_t count = (size_t)slots->spec.slots * SLOT_WORDS;
-    for (int s = 0; slots->spec.split == DC_SPLIT_MAX && s < slots->spec.slots; s++)
+    size_t count = (size_t)slots->tree->slots * SLOT_WORDS;
+    for (int s = 0; slots->tree->split == DC_SPLIT_MAX && s < slots->tree->slots; s++)
         if (slots->slot[s].length) count += (size_t)slots->slot[s].length - 1;
     return count;
 }
@@ -267,13 +270,13 @@ static int64_t *save_splits(const dc_slot *slot, const dc_forest_tree *tree, int
 }
 
 void dc_slots_save(const dc_slots *slots, int64_t *words) {
-    for (int s = 0; s < slots->spec.slots; s++) {
+    for (int s = 0; s < slots->tree->slots; s++) {
         const dc_slot *slot = &slots->slot[s];
         *words++ = slot->generation;
         *words++ = slot->cursor;
         *words++ = slot->start;
         *words++ = slot->length;
-        if (slots->spec.split == DC_SPLIT_MAX)
+        if (slots->tree->split == DC_SPLIT_MAX)
             words = save_splits(slot, &slots->forest.trees[s], words);
     }
 }
@@ -323,20 +326,20 @@ static dc_status load_slot(dc_slots *slots, int32_t s, word_reader *in) {
     in->count -= SLOT_WORDS;
     if (!is_explicit(slots) || !slot->length) return DC_OK;
     slots->list[0] = s;
-    if (slots->spec.split == DC_SPLIT_MAX) return build(slots, 1, choose_saved, in);
+    if (slots->tree->split == DC_SPLIT_MAX) return build(slots, 1, choose_saved, in);
     return build(slots, 1, choose_random, slots);
 }
 
 static dc_status load_all(dc_slots *slots, word_reader *in) {
-    for (int s = 0; s < slots->spec.slots; s++)
+    for (int s = 0; s < slots->tree->slots; s++)
         DC_TRY(load_slot(slots, s, in));
-    return in->count ? bad_words("end", slots->spec.slots - 1) : DC_OK;
+    return in->count ? bad_words("end", slots->tree->slots - 1) : DC_OK;
 }
 
 dc_status dc_slots_load(dc_slots *slots, const int64_t *words, size_t count) {
     word_reader in = {words, count};
     dc_status status = load_all(slots, &in);
-    for (int s = 0; status != DC_OK && s < slots->spec.slots; s++)
+    for (int s = 0; status != DC_OK && s < slots->tree->slots; s++)
         slots->slot[s] = (dc_slot){0};
     return status;
 }

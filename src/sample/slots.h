@@ -5,8 +5,10 @@
 #ifndef DC_SLOTS_H
 #define DC_SLOTS_H
 
+#include "sample/draw.h"
 #include "sample/rows.h"
-#include "sample/sampler.h"
+
+#include <stddef.h>
 
 typedef struct dc_slot {
     int64_t generation;    // segments drawn so far; the present one is number generation - 1
@@ -17,8 +19,8 @@ typedef struct dc_slot {
 
 typedef struct dc_slots dc_slots;
 
-// Borrows: set, and the chooser of spec.
-dc_status dc_slots_new(dc_slots **slots, const dc_trajectories *set, const dc_sampler_spec *spec);
+// The slots of a table's TREE rule. Borrows: set, rows.
+dc_status dc_slots_new(dc_slots **slots, const dc_trajectories *set, const dc_row_table *rows);
 void dc_slots_free(dc_slots *slots); // Nullable
 // MAX: build every tree anew, over new segments.
 dc_status dc_slots_rebuild(dc_slots *slots);

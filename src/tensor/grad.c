@@ -4,59 +4,21 @@
 // rest.
 #include "tensor/graph.h"
 
-bool dc_flows(const dc_node *n, int i) {
-    switch (n->op) {
-    case DC_OP_STOP:
-    case DC_OP_unpack:
-    case DC_OP_power:
-        return false;
-    case DC_OP_bce:
-    case DC_OP_expected:
-    case DC_OP_log_likelihood:
-        return i == 0;
-    case DC_OP_splice:
-        return i == 1;
-    case DC_OP_within:
-        return i == 2;
-    case DC_OP_expectile:
-        return i < 2;
-    default:
-        return true;
-    }
-}
-
-// Does output row r depend on row r alone of input i? Not for weights, nor where rows are summed
-// up.
-static bool row_by_row(const dc_node *n, int i) {
-    switch (n->op) {
-    case DC_OP_linear:
-    case DC_OP_gelu_layernorm:
-        return i == 0;
-    case DC_OP_expectile:
-    case DC_OP_bce:
-    case DC_OP_square:
-    case DC_OP_log_likelihood:
-    case DC_OP_relative_mean:
-    case DC_OP_mean:
-        return false;
-    default:
-        return true;
-    }
-}
-
 // Rows of input i (node x) that node n's gradient reaches.
 static void reach(const dc_node *n, int i, const dc_node *x, int *lo, int *hi) {
-    if (!row_by_row(n, i)) {
-        *lo = 0;
-        *hi = x->rows;
-        return;
-    }
+    *lo = 0;
+    *hi = x->rows;
+    if (!(dc_rule(n->op)->rowwise >> i & 1)) return;
     int shift = n->op == DC_OP_ROWS ? n->row0 - x->row0 : 0; // both count from the owner's row 0
     *lo = n->lo + shift;
     *hi = n->hi + shift;
 }
 
 static void widen(dc_node *x, int lo, int hi) {
+    if (x->op == DC_OP_PARAM) { // its gradient has all its rows, those untrained zero
+        lo = 0;
+        hi = x->rows;
+    }
     if (x->lo == x->hi) {
         x->lo = lo;
         x->hi = hi;
@@ -93,8 +55,8 @@ static void mark_rows(dc_graph *g) {
     }
 }
 
-// Count contributions to each owner of memory. Exactly one, not through a view: it is written, else
-// the first consumer zeroes and all add.
+// Count contributions to each owner of memory. Exactly one, to all rows and not through a view: it is
+// written, else the first consumer zeroes and all add.
 static void mark_sums(dc_graph *g) {
     for (dc_ref r = 0; r < g->count; r++) {
         g->nodes[r].grad_sum = false;
@@ -107,7 +69,10 @@ static void mark_sums(dc_graph *g) {
             const dc_node *x = &g->nodes[n->in[i]];
             if (!dc_flows(n, i) || !x->needs) continue;
             dc_node *owner = &g->nodes[x->base];
-            if (owner->grad_first >= 0 || x != owner) owner->grad_sum = true;
+            int lo, hi;
+            reach(n, i, x, &lo, &hi);
+            bool whole = x == owner && lo == x->lo && hi == x->hi;
+            if (owner->grad_first >= 0 || !whole) owner->grad_sum = true;
             if (owner->grad_first < 0) owner->grad_first = r;
         }
     }

@@ -37,7 +37,7 @@ static int last_read(const dc_graph *g, dc_ref r) {
         if (n->op < DC_FIRST_COMPUTED) continue;
         for (int i = 0; i < n->in_count; i++) {
             if (g->nodes[n->in[i]].base != r) continue;
-            bool kept = trained(n) && (dc_op_reads(n->op) >> i & 1);
+            bool kept = trained(n) && (dc_rule(n->op)->reads >> i & 1);
             int when = kept ? backward_time(g, c) : c;
             if (when > last) last = when;
         }
@@ -53,14 +53,12 @@ static int collect(dc_graph *g, item *items) {
         int64_t cells = (int64_t)n->e * n->rows * n->cols;
         items[count++] = (item){cells, &n->offset, r, last_read(g, r)};
         int back = backward_time(g, r);
-        if (dc_op_aux(g, n))
-            items[count++] = (item){dc_op_aux(g, n), &n->aux_offset, r, trained(n) ? back : r};
+        if (n->aux) items[count++] = (item){n->aux, &n->aux_offset, r, trained(n) ? back : r};
         if (!trained(n)) continue;
         int from = r == g->loss ? g->count : backward_time(g, n->grad_first);
         items[count++] =
             (item){(int64_t)n->e * (n->hi - n->lo) * n->cols, &n->grad_offset, from, back};
-        if (dc_op_scratch(g, n))
-            items[count++] = (item){dc_op_scratch(g, n), &n->scratch_offset, back, back};
+        if (n->scratch) items[count++] = (item){n->scratch, &n->scratch_offset, back, back};
     }
     return count;
 }

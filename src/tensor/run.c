@@ -33,6 +33,11 @@ dc_view dc_view_rows(dc_view v, int lo, int hi) {
     return v;
 }
 
+dc_view dc_output(const dc_exec *x, const dc_node *n) {
+    dc_ref r = dc_self(x, n);
+    return dc_view_rows(dc_value(x, r), 0, x->used[r]);
+}
+
 dc_view dc_input_value(const dc_exec *x, const dc_node *n, int i) {
     return dc_view_rows(dc_value(x, n->in[i]), n->lo, n->hi);
 }
@@ -93,14 +98,26 @@ static void zero_sums(const dc_exec *x, dc_ref r) {
     }
 }
 
-// Layers use as many rows as what they are applied to.
-static void pass_used(const dc_exec *x, const dc_node *n) {
-    if (n->op == DC_OP_linear || n->op == DC_OP_gelu_layernorm)
-        x->used[dc_self(x, n)] = x->used[n->in[0]];
+// Rows of node n that can be used, given how many leading rows of its inputs are: all, unless it goes
+// row by row. A gather's row may stand for several rows of an input, or several rows for one.
+static int used_rows(const dc_exec *x, const dc_node *n) {
+    int used = n->rows;
+    for (int i = 0; i < n->in_count; i++) {
+        if (!(dc_rule(n->op)->rowwise >> i & 1)) continue;
+        const dc_node *in = &x->graph->nodes[n->in[i]];
+        int64_t rows = x->used[n->in[i]];
+        if (n->op == DC_OP_ROWS)
+            rows -= n->row0 - in->row0;
+        else
+            rows = rows * n->rows / in->rows;
+        if (rows < used) used = rows < 0 ? 0 : (int)rows;
+    }
+    return used;
 }
 
 static void call(const dc_exec *x, const dc_backend *backend, const dc_node *n, bool back) {
-    if (!back) pass_used(x, n);
+    if (!back) x->used[dc_self(x, n)] = used_rows(x, n);
+    if (n->op < DC_FIRST_COMPUTED) return;
     dc_op_fn *fn = back ? backend->bwd[n->op] : backend->fwd[n->op];
     if (!x->times) {
         fn(x, n);
@@ -118,6 +135,7 @@ static void backward(const dc_exec *x, const dc_backend *backend) {
     for (dc_ref r = g->loss; r >= 0; r--) {
         const dc_node *n = &g->nodes[r];
         if (n->op < DC_FIRST_COMPUTED || n->lo == n->hi) continue;
+        DC_CHECK(n->hi <= x->used[r]); // trained rows have values
         zero_sums(x, r);
         call(x, backend, n, true);
     }
@@ -126,7 +144,7 @@ static void backward(const dc_exec *x, const dc_backend *backend) {
 void dc_exec_run(const dc_exec *x, const dc_backend *backend) {
     const dc_graph *g = x->graph;
     for (dc_ref r = 0; r < g->count; r++)
-        if (g->nodes[r].op >= DC_FIRST_COMPUTED) call(x, backend, &g->nodes[r], false);
+        if (g->nodes[r].in_count) call(x, backend, &g->nodes[r], false);
     if (g->loss >= 0) backward(x, backend);
 }
 
@@ -141,7 +159,7 @@ const char *dc_exec_find_bad(const dc_exec *x, const dc_backend *backend) {
     const dc_graph *g = x->graph;
     for (dc_ref r = 0; r < g->count; r++) {
         const dc_node *n = &g->nodes[r];
-        if (n->op >= DC_FIRST_COMPUTED) call(x, backend, n, false);
+        if (n->in_count) call(x, backend, n, false);
         if (!finite(dc_view_rows(dc_value(x, r), 0, x->used[r]))) return n->name;
     }
     return NULL;

@@ -1,18 +1,18 @@
-// Checkpoint: the complete state of a run as one safetensors file, so that any framework can read
-// the weights and this program can go on to the bit. Weights are named net/layer/part, their
-// targets target_net/..., Adam's moments adam_m/... and adam_v/...; `sampler` holds the slots'
-// words, `log` the sums of the log row in the making. The metadata carries a hash over all tensors,
-// so that a flipped bit is found when the file is read, not hours later in a result.
+// Checkpoint, see checkpoint.h.
+#include "train/checkpoint.h"
+
+#include "algo/backup.h"
 #include "base/hash.h"
 #include "train/run.h"
 #include "train/safetensors.h"
-#include "train/weights.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define FORMAT "dcrl checkpoint 2"
 
 enum { SLABS = 4 };
 
@@ -53,58 +53,148 @@ void dc_checkpoint_find_bad(const dc_run *run, char name[DC_WEIGHT_NAME]) {
         if (!isfinite(run->sums[i])) snprintf(name, DC_WEIGHT_NAME, "log");
 }
 
-// Hash of all tensors, in the order in which they lie in the file.
-static void hash_tensors(const dc_st_tensor *tensors, size_t count, char out[32]) {
+static uint64_t hash_text(const char *text, uint64_t hash) {
+    return dc_hash(text, strlen(text) + 1, hash);
+}
+
+// Hash of all metadata but itself, and of all tensors in the order in which they lie in the file.
+static void hash_all(const dc_st_tensor *tensors, size_t count, const dc_st_meta *metas,
+                     size_t meta_count, char out[32]) {
     uint64_t hash = count;
+    for (size_t i = 0; i < meta_count; i++)
+        if (strcmp(metas[i].key, "hash") != 0)
+            hash = hash_text(metas[i].value, hash_text(metas[i].key, hash));
     for (size_t i = 0; i < count; i++) {
-        hash = dc_hash(tensors[i].name, strlen(tensors[i].name), hash);
+        hash = hash_text(tensors[i].name, hash);
         hash = dc_hash(tensors[i].bytes, tensors[i].size, hash);
     }
     snprintf(out, 32, "%016" PRIx64, hash);
 }
 
-static dc_status write_all(const dc_run *run, const char *path, dc_st_tensor *tensors,
-                           char (*names)[DC_WEIGHT_NAME], const int64_t *words, size_t word_count) {
+// ---- the method, as metadata ----
+
+typedef struct facts { // of a method, beside its options
+    int64_t obs, goal, act, actions, batch, steps, seed;
+    bool rep;
+    double gamma, longest;
+    dc_int_list hidden;
+    char form[DC_TEXT_MAX];
+} facts;
+
+#define FACT(name, kind, least, most)                                                              \
+    { #name, kind, offsetof(facts, name), "0", least, most, NULL, "" }
+static const dc_option fact_table[] = {
+    FACT(obs, DC_INT, 0, 1 << 24),
+    FACT(goal, DC_INT, 0, 1 << 24),
+    FACT(act, DC_INT, 0, 1 << 20),
+    FACT(actions, DC_INT, 0, DC_ACTIONS_MAX),
+    FACT(batch, DC_INT, 0, 1 << 24),
+    FACT(steps, DC_INT, 0, 1e15),
+    FACT(seed, DC_INT, 0, 9e15),
+    FACT(rep, DC_BOOL, 0, 0),
+    FACT(gamma, DC_REAL, 0, 1),
+    FACT(longest, DC_REAL, 0, 1e15),
+    {"hidden", DC_LIST, offsetof(facts, hidden), "", 1, 8192, NULL, ""},
+    {"form", DC_TEXT, offsetof(facts, form), "", 0, 0, NULL, ""},
+    {0},
+};
+
+static facts facts_of(const dc_method *m) {
+    facts f = {m->obs,           m->goal, m->act,   m->actions, m->batch,  m->steps,
+               (int64_t)m->seed, m->rep,  m->gamma, m->longest, m->hidden, {0}};
+    snprintf(f.form, sizeof f.form, "%s", m->form->name);
+    return f;
+}
+
+// {"obs": 4, ..., "alpha": 0.3, ...}
+static void describe_method(const dc_method *m, dc_text *out) {
+    facts f = facts_of(m);
+    dc_text_add(out, "{\n");
+    dc_options_json(fact_table, &f, out);
+    if (m->algo->options->name) dc_text_add(out, ",\n");
+    dc_options_json(m->algo->options, m->config, out);
+    dc_text_add(out, "\n}");
+}
+
+enum { SCALES = 4 };
+static const char *const scale_names[SCALES] = {"scale/obs_mean", "scale/obs_rate",
+                                                "scale/goal_mean", "scale/goal_rate"};
+
+// What observations and goals are scaled by, if they are; returns how many tensors that is.
+static size_t list_scales(const dc_method *m, dc_st_tensor *tensors) {
+    if (!m->obs_scale) return 0;
+    const float *values[SCALES] = {m->obs_scale->mean, m->obs_scale->rate, m->goal_scale->mean,
+                                   m->goal_scale->rate};
+    for (int i = 0; i < SCALES; i++) {
+        int width = i < 2 ? m->obs : m->goal;
+        tensors[i] = (dc_st_tensor){scale_names[i], DC_ST_F32, 1, {width}, values[i],
+                                    (size_t)width * sizeof(float)};
+    }
+    return SCALES;
+}
+
+// Tensors of the state, wide types first so that everything stays aligned.
+static size_t list_tensors(const dc_run *run, dc_st_tensor *tensors, char (*names)[DC_WEIGHT_NAME],
+                           const int64_t *words, size_t word_count, const double *log) {
     const dc_params *params = &run->agent.params;
     size_t count = 0;
-    double log[DC_METRICS_MAX + 3] = {(double)run->sum_count};
-    memcpy(log + 1, run->sums, sizeof run->sums);
-    // Eight-byte types first keep everything aligned.
     tensors[count++] =
         (dc_st_tensor){"sampler", DC_ST_I64, 1, {(int64_t)word_count}, words, word_count * 8};
-    tensors[count++] = (dc_st_tensor){"log", DC_ST_F64, 1, {DC_METRICS_MAX + 3}, log, sizeof log};
+    tensors[count++] =
+        (dc_st_tensor){"log", DC_ST_F64, 1, {DC_METRICS_MAX + 3}, log, (DC_METRICS_MAX + 3) * 8};
     for (int s = 0; s < SLABS; s++)
         for (int i = 0; i < params->count; i++)
             if (describe(params, s, &params->rows[i], names[count], &tensors[count])) count++;
-    char step[32], seed[32], hash[32], obs[32];
-    hash_tensors(tensors, count, hash);
+    return count + list_scales(&run->agent.method, tensors + count);
+}
+
+typedef struct writing { // what a file is made of
+    dc_st_tensor *tensors;
+    char (*names)[DC_WEIGHT_NAME];
+    int64_t *words;
+    size_t word_count;
+    dc_text method, networks;
+} writing;
+
+static dc_status write_all(const dc_run *run, const char *path, writing *w) {
+    double log[DC_METRICS_MAX + 3] = {(double)run->sum_count};
+    char step[32], seed[32], hash[32];
+    memcpy(log + 1, run->sums, sizeof run->sums);
+    DC_TRY(dc_sampler_save(run->agent.sampler, &w->words, &w->word_count));
+    describe_method(&run->agent.method, &w->method);
+    dc_nets_describe(&run->agent.nets, &w->networks);
+    DC_TRY(dc_text_status(&w->method));
+    DC_TRY(dc_text_status(&w->networks));
+    size_t count = list_tensors(run, w->tensors, w->names, w->words, w->word_count, log);
     snprintf(step, sizeof step, "%" PRId64, run->step);
     snprintf(seed, sizeof seed, "%" PRId64, run->options.seed);
-    snprintf(obs, sizeof obs, "%d", dc_dataset_column(run->data, "obs")->width);
-    dc_st_meta metas[] = {{"format", "dcrl checkpoint 1"},
+    dc_st_meta metas[] = {{"format", FORMAT},
                           {"agent", run->algo->name},
+                          {"env", run->options.env},
                           {"step", step},
                           {"seed", seed},
-                          {"obs", obs},
+                          {"method", w->method.bytes},
+                          {"networks", w->networks.bytes},
                           {"hash", hash}};
-    return dc_st_write(path, tensors, count, metas, sizeof metas / sizeof metas[0]);
+    size_t meta_count = sizeof metas / sizeof metas[0];
+    hash_all(w->tensors, count, metas, meta_count, hash);
+    return dc_st_write(path, w->tensors, count, metas, meta_count);
 }
 
 dc_status dc_checkpoint_write(const dc_run *run, const char *path) {
-    size_t most = (size_t)run->agent.params.count * SLABS + 2;
-    int64_t *words = NULL;
-    size_t word_count = 0;
-    dc_st_tensor *tensors = calloc(most, sizeof *tensors);
-    char(*names)[DC_WEIGHT_NAME] = calloc(most, sizeof *names);
-    dc_status status = DC_NO_MEMORY;
-    if (!tensors || !names)
-        status = dc_fail(DC_NO_MEMORY, NULL, "no memory to write %s", path);
-    else
-        status = dc_sampler_save(run->agent.sampler, &words, &word_count);
-    if (status == DC_OK) status = write_all(run, path, tensors, names, words, word_count);
-    free(words);
-    free(names);
-    free(tensors);
+    size_t most = (size_t)run->agent.params.count * SLABS + 2 + SCALES;
+    writing w = {.tensors = calloc(most, sizeof *w.tensors),
+                 .names = calloc(most, sizeof *w.names)};
+    dc_text_init(&w.method);
+    dc_text_init(&w.networks);
+    dc_status status = w.tensors && w.names
+                           ? write_all(run, path, &w)
+                           : dc_fail(DC_NO_MEMORY, NULL, "no memory to write %s", path);
+    dc_text_fini(&w.method);
+    dc_text_fini(&w.networks);
+    free(w.words);
+    free(w.names);
+    free(w.tensors);
     return status;
 }
 
@@ -154,20 +244,26 @@ static dc_status read_log(dc_run *run, const dc_st_file *file, const char *path)
     return DC_OK;
 }
 
-// What the metadata says: the right format, agent and content.
-static dc_status check_metas(const dc_run *run, const dc_st_file *file, const char *path) {
-    const char *format = dc_st_meta_get(file, "format"), *agent = dc_st_meta_get(file, "agent");
-    const char *hash = dc_st_meta_get(file, "hash");
-    if (!format || strcmp(format, "dcrl checkpoint 1") != 0 || !agent || !hash)
+// The right format, and content that nobody changed.
+static dc_status check_file(const dc_st_file *file, const char *path) {
+    const char *format = dc_st_meta_get(file, "format"), *hash = dc_st_meta_get(file, "hash");
+    if (format && !strcmp(format, "dcrl checkpoint 1"))
+        return dc_fail(DC_BAD_INPUT, "train anew, or use the dcrl that wrote it",
+                       "%s was written by an older dcrl", path);
+    if (!format || strcmp(format, FORMAT) != 0 || !dc_st_meta_get(file, "agent") || !hash)
         return dc_fail(DC_BAD_INPUT, NULL, "%s is not a dcrl checkpoint", path);
-    if (strcmp(agent, run->algo->name) != 0)
-        return dc_fail(DC_BAD_INPUT, NULL, "%s was written by agent %s, not %s", path, agent,
-                       run->algo->name);
     char is[32];
-    hash_tensors(file->tensors, file->count, is);
+    hash_all(file->tensors, file->count, file->metas, file->meta_count, is);
     if (strcmp(hash, is) != 0)
         return dc_fail(DC_BAD_INPUT, NULL, "%s is damaged (hash %s, should be %s)", path, is, hash);
     return DC_OK;
+}
+
+static dc_status check_agent(const dc_run *run, const dc_st_file *file, const char *path) {
+    const char *agent = dc_st_meta_get(file, "agent");
+    if (!strcmp(agent, run->algo->name)) return DC_OK;
+    return dc_fail(DC_BAD_INPUT, NULL, "%s was written by agent %s, not %s", path, agent,
+                   run->algo->name);
 }
 
 static dc_status read_step(dc_run *run, const dc_st_file *file, const char *path) {
@@ -186,11 +282,149 @@ static dc_status read_step(dc_run *run, const dc_st_file *file, const char *path
 dc_status dc_checkpoint_read(dc_run *run, const char *path) {
     dc_st_file file;
     DC_TRY(dc_st_open(&file, path));
-    dc_status status = check_metas(run, &file, path);
+    dc_status status = check_file(&file, path);
+    if (status == DC_OK) status = check_agent(run, &file, path);
     if (status == DC_OK) status = read_step(run, &file, path);
     if (status == DC_OK) status = read_weights(run, &file, path);
     if (status == DC_OK) status = read_sampler(run, &file, path);
     if (status == DC_OK) status = read_log(run, &file, path);
     dc_st_close(&file);
     return status;
+}
+
+// ---- opening for acting ----
+
+static dc_status bad_method(const char *path) {
+    return dc_fail(DC_BAD_INPUT, "it may be of another version of dcrl",
+                   "%s describes no method that this program has (%s)", path, dc_error());
+}
+
+// Every member of the description belongs to the facts or to the method's options.
+static dc_status read_members(const dc_algo *algo, void *config, facts *f, const dc_json *object) {
+    for (const dc_json *m = object->child; m; m = m->next) {
+        dc_json member = *m, alone = {.kind = DC_JSON_OBJECT, .child = &member, .count = 1};
+        member.next = NULL;
+        bool fact = dc_options_find(fact_table, m->key);
+        DC_TRY(
+            dc_options_read(fact ? fact_table : algo->options, fact ? (void *)f : config, &alone));
+    }
+    return DC_OK;
+}
+
+static dc_status read_facts(dc_checkpoint_policy *p, const dc_algo *algo, const dc_st_file *file,
+                            facts *f) {
+    const char *text = dc_st_meta_get(file, "method");
+    const dc_json *object;
+    dc_arena arena;
+    if (!text) return dc_fail(DC_BAD_INPUT, NULL, "no description");
+    p->config = calloc(1, algo->config_size);
+    if (!p->config) return dc_fail(DC_NO_MEMORY, NULL, "no memory for options");
+    dc_options_init(algo->options, p->config);
+    dc_options_init(fact_table, f);
+    dc_arena_init(&arena, 0);
+    dc_status status = dc_json_parse(&arena, "its method", text, strlen(text), &object);
+    if (status == DC_OK && object->kind != DC_JSON_OBJECT)
+        status = dc_fail(DC_BAD_INPUT, NULL, "the description is not a JSON object");
+    if (status == DC_OK) status = read_members(algo, p->config, f, object);
+    dc_arena_fini(&arena);
+    return status;
+}
+
+static dc_status read_method(dc_checkpoint_policy *p, const dc_st_file *file) {
+    const dc_algo *algo;
+    facts f;
+    DC_TRY(dc_algo_find(dc_st_meta_get(file, "agent"), &algo));
+    DC_TRY(read_facts(p, algo, file, &f));
+    const dc_form *form = dc_form_find(f.form);
+    if (!form || f.obs < 1 || f.goal < 1 || !f.hidden.count || (f.gamma >= 1))
+        return dc_fail(DC_BAD_INPUT, NULL, "impossible sizes");
+    p->method = (dc_method){.algo = algo,
+                            .config = p->config,
+                            .form = form,
+                            .gamma = f.gamma,
+                            .hidden = f.hidden,
+                            .seed = (uint64_t)f.seed,
+                            .batch = (int)f.batch,
+                            .steps = f.steps,
+                            .longest = f.longest,
+                            .obs = (int)f.obs,
+                            .goal = (int)f.goal,
+                            .rep = f.rep,
+                            .act = (int)f.act,
+                            .actions = (int)f.actions};
+    return algo->check ? algo->check(&p->method) : DC_OK;
+}
+
+// The networks that the description leads to must be those that were trained.
+static dc_status check_networks(const dc_checkpoint_policy *p, const dc_st_file *file,
+                                const char *path) {
+    const char *said = dc_st_meta_get(file, "networks");
+    dc_text text;
+    dc_text_init(&text);
+    dc_nets_describe(&p->nets, &text);
+    dc_status status = dc_text_status(&text);
+    if (status == DC_OK && (!said || strcmp(said, text.bytes) != 0))
+        status = dc_fail(DC_BAD_INPUT, NULL, "%s holds networks (%s), not those of its method (%s)",
+                         path, said ? said : "none", text.bytes);
+    dc_text_fini(&text);
+    return status;
+}
+
+// What observations and goals are scaled by, if the file says so.
+static dc_status read_scales(dc_checkpoint_policy *p, const dc_st_file *file, const char *path) {
+    size_t obs = (size_t)p->method.obs, goal = (size_t)p->method.goal;
+    if (!dc_st_find(file, scale_names[0])) return DC_OK;
+    p->scales = calloc(2 * (obs + goal), sizeof *p->scales);
+    if (!p->scales) return dc_fail(DC_NO_MEMORY, NULL, "no memory to read %s", path);
+    float *at = p->scales;
+    p->obs_scale = (dc_scale){at, at + obs};
+    p->goal_scale = (dc_scale){at + 2 * obs, at + 2 * obs + goal};
+    p->method.obs_scale = &p->obs_scale;
+    p->method.goal_scale = &p->goal_scale;
+    dc_st_tensor want[SCALES];
+    list_scales(&p->method, want);
+    for (int i = 0; i < SCALES; i++)
+        DC_TRY(dc_weight_copy(file, path, &want[i]));
+    for (size_t i = 0; i < 2 * (obs + goal); i++)
+        if (!isfinite(at[i]))
+            return dc_fail(DC_BAD_INPUT, NULL, "%s: scales are not finite", path);
+    return DC_OK;
+}
+
+static dc_status read_networks(dc_checkpoint_policy *p, const dc_st_file *file, const char *path) {
+    const char *env = dc_st_meta_get(file, "env");
+    snprintf(p->env, sizeof p->env, "%s", env ? env : "");
+    p->method.algo->networks(&p->nets, &p->method);
+    dc_nets_place(&p->nets, &p->params, &p->method.hidden);
+    DC_TRY(check_networks(p, file, path));
+    DC_TRY(dc_params_alloc(&p->params, 0));
+    for (int i = 0; i < p->params.count; i++) {
+        char name[DC_WEIGHT_NAME];
+        dc_st_tensor want;
+        dc_weight_describe(&p->params.rows[i], p->params.slabs.live, "", name, &want);
+        DC_TRY(dc_weight_copy(file, path, &want));
+    }
+    const char *bad = dc_params_find_bad(&p->params, p->params.slabs.live);
+    return bad ? dc_fail(DC_BAD_INPUT, NULL, "%s: tensor %s is not finite", path, bad) : DC_OK;
+}
+
+dc_status dc_checkpoint_open(dc_checkpoint_policy *p, const char *path) {
+    dc_st_file file;
+    *p = (dc_checkpoint_policy){0};
+    DC_TRY(dc_st_open(&file, path));
+    dc_status status = check_file(&file, path);
+    if (status == DC_OK && (status = read_method(p, &file)) != DC_OK && status != DC_NO_MEMORY)
+        status = bad_method(path);
+    if (status == DC_OK) status = read_scales(p, &file, path);
+    if (status == DC_OK) status = read_networks(p, &file, path);
+    dc_st_close(&file);
+    if (status != DC_OK) dc_checkpoint_close(p);
+    return status;
+}
+
+void dc_checkpoint_close(dc_checkpoint_policy *p) {
+    dc_params_free(&p->params);
+    free(p->config);
+    free(p->scales);
+    *p = (dc_checkpoint_policy){0};
 }

@@ -1,9 +1,9 @@
-// The training loop, see run.h: one step after the other, and what falls due after it. Gradients come
-// from algo/; checkpoints and logs go to the folder, progress to whoever listens.
+// The training loop, see run.h: one stretch of steps after the other, and what falls due after it. Steps come from
+// a trainer (trainer.h), on the CPU or on a GPU; checkpoints and logs go to the folder, progress to whoever listens.
 //
-// Whoever is least far trains next. On the CPU that is one member, for a turn of a few steps; on the GPU
-// all that stand at that step, together. So members that a stop left at different steps come together
-// again by themselves, and since each is a function of its own state, nobody's bytes depend on the others.
+// The run with the fewest steps trains next, with all others that stand at that step. So members that a stop left at
+// different steps come together again by themselves, and since each is a function of its own state, nobody's bytes
+// depend on the others.
 #include "train/run.h"
 
 #include "base/clock.h"
@@ -18,24 +18,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TURN = 10 }; // steps of a member's turn on the CPU
-
 typedef struct loop {
     dc_run *runs;
     int count;
     double start, last_progress; // wall clock of this process's part; evaluations move start ahead
-    bool sent;                   // the GPU holds the state of record, not the host
+    bool sent;                   // the trainer holds the state of record, not the host
 } loop;
 
 // --- metrics ---
-
-static void add_metrics(dc_run *run, double norm2) {
-    int count = run->agent.metric_count;
-    for (int i = 0; i < count; i++)
-        run->sums[i] += (double)*dc_value(&run->agent.exec, run->agent.metrics[i].node).p;
-    run->sums[count] += sqrt(norm2);
-    run->sum_count++;
-}
 
 static void close_sums(dc_run *run) {
     for (int i = 0; i < dc_run_metric_count(run); i++)
@@ -74,7 +64,7 @@ static dc_status drop_old(const dc_run *run) {
 }
 
 static dc_status fetch(dc_run *run) {
-    return run->gpu && run->member >= 0 ? dc_gpu_fetch(run->gpu, run->member) : DC_OK;
+    return run->member >= 0 ? run->trainer->ops->fetch(run->trainer, run->member) : DC_OK;
 }
 
 dc_status dc_run_save(dc_run *run) {
@@ -105,24 +95,6 @@ static dc_status blame(dc_run *run) {
     name = dc_params_find_bad(&run->agent.params, run->agent.params.slabs.grad);
     if (name) return not_finite(run, "gradient of", name, run->step + 1);
     return not_finite(run, "squared norm of", "the gradient", run->step + 1);
-}
-
-static dc_status update(dc_run *run) {
-    double norm2 = dc_backend_cpu.grad_norm2(&run->agent.params.slabs, run->pool);
-    double loss = (double)*dc_value(&run->agent.exec, run->agent.graph.loss).p;
-    if (!isfinite((dc_real)norm2) || !isfinite(loss)) return blame(run); // Adam squares in dc_real
-    dc_adam adam = dc_agent_adam(&run->agent, run->options.lr, run->options.tau, run->step);
-    dc_backend_cpu.update(&run->agent.params.slabs, &adam, run->pool);
-    add_metrics(run, norm2);
-    return DC_OK;
-}
-
-static dc_status cpu_step(dc_run *run) {
-    DC_TRY(
-        dc_agent_gradients(&run->agent, (uint64_t)run->step)); // sample, gather, forward, backward
-    DC_TRY(update(run));                                       // guard, EMA, Adam
-    run->step++;
-    return DC_OK;
 }
 
 bool dc_run_evaluates(const dc_run *run, int64_t step) {
@@ -202,28 +174,17 @@ static bool trains(const dc_run *run) {
     return run->ended == DC_OK && run->step < run->options.steps;
 }
 
-// --- the CPU's turns ---
+// --- stretches of steps ---
 
-static dc_status cpu_turn(loop *l, dc_run *run) {
-    dc_status status = DC_OK;
-    for (int i = 0; i < TURN && status == DC_OK && trains(run); i++) {
-        status = cpu_step(run);
-        if (status == DC_OK) status = due(l, run); // log, save, evaluate, tell, stop
-        status = settle(l, run, status);
-    }
-    return status;
-}
-
-// --- the GPU's stretches ---
-
-// Steps until something falls due or others are reached, and no more than about a tenth of a second
+// Steps until something falls due or other members are reached, and no more than about a tenth of a second
 // of them.
-static int64_t gpu_stretch(const loop *l, const dc_run *run) {
+static int64_t stretch(const loop *l, const dc_run *run) {
     const dc_run_options *o = &run->options;
     const int64_t every[] = {o->log_every, o->save_every, o->eval_every ? o->eval_every : o->steps,
                              o->steps};
     double rate = (double)(run->step - run->first_step) / (dc_now() - l->start + 1e-9);
-    int64_t most = rate * 0.1 < 10 ? 10 : (int64_t)(rate * 0.1);
+    int64_t least = run->trainer->ops->least_steps;
+    int64_t most = rate * 0.1 < (double)least ? least : (int64_t)(rate * 0.1);
     for (int i = 0; i < 4; i++) {
         int64_t left = every[i] - run->step % every[i];
         most = left < most ? left : most;
@@ -235,8 +196,8 @@ static int64_t gpu_stretch(const loop *l, const dc_run *run) {
     return most;
 }
 
-// Have on the GPU, and nobody else there, who stands at this step.
-static dc_status gpu_gather(loop *l, int64_t step) {
+// Have with the trainer, and nobody else there, who stands at this step.
+static dc_status board(loop *l, int64_t step) {
     bool marked[DC_RUNS_MAX], same = true;
     for (int i = 0; i < l->count; i++) {
         dc_run *run = &l->runs[i];
@@ -249,18 +210,18 @@ static dc_status gpu_gather(loop *l, int64_t step) {
     if (!same) DC_TRY(dc_population_board(l->runs, l->count, marked));
     for (int i = 0; i < l->count; i++) {
         dc_run *run = &l->runs[i];
-        if (marked[i]) DC_TRY(dc_gpu_send(run->gpu, run->member, (uint64_t)step, run->sums));
+        if (marked[i])
+            DC_TRY(run->trainer->ops->send(run->trainer, run->member, (uint64_t)step, run->sums));
     }
     l->sent = true;
     return DC_OK;
 }
 
-// What a stretch left of a member: where NaN or Inf came from, the CPU finds out.
-static dc_status gpu_after(loop *l, dc_run *run, int64_t count, int64_t bad) {
+// What a stretch left of a member: where NaN or Inf came from, the agent's own graph tells.
+static dc_status after(loop *l, dc_run *run, int64_t count, int64_t bad) {
     if (bad >= 0) {
         run->step = bad - 1;
-        DC_TRY(fetch(run));
-        DC_TRY(dc_agent_gradients(&run->agent, (uint64_t)run->step));
+        DC_TRY(run->trainer->ops->retrace(run->trainer, run->member, (uint64_t)run->step));
         return blame(run);
     }
     run->step += count;
@@ -268,35 +229,39 @@ static dc_status gpu_after(loop *l, dc_run *run, int64_t count, int64_t bad) {
     return due(l, run);
 }
 
-static dc_status gpu_steps(loop *l, dc_run *first, int64_t *count, int64_t *bad) {
+static dc_status train_steps(loop *l, dc_run *first, int64_t *count, int64_t *bad) {
     double *sums[DC_RUNS_MAX];
-    DC_TRY(gpu_gather(l, first->step));
+    DC_TRY(board(l, first->step));
     for (int i = 0; i < l->count; i++)
         if (l->runs[i].member >= 0) sums[l->runs[i].member] = l->runs[i].sums;
-    *count = gpu_stretch(l, first);
-    return dc_gpu_train(first->gpu, *count, bad, sums);
+    *count = stretch(l, first);
+    return first->trainer->ops->step(first->trainer, *count, bad, sums);
 }
 
-// Sums stay on the device until a log row closes them, so that they do not depend on the stretches.
-static dc_status gpu_turn(loop *l, dc_run *first) {
+// All members that stand where `first` does go on together. Sums stay with the trainer until a log row closes
+// them, so that they do not depend on the stretches.
+static dc_status turn(loop *l, dc_run *first) {
     int64_t count = 0, bad[DC_RUNS_MAX];
-    DC_TRY(settle(l, first, gpu_steps(l, first, &count, bad)));
+    DC_TRY(settle(l, first, train_steps(l, first, &count, bad)));
+    if (first->ended != DC_OK) return DC_OK;
     dc_status status = DC_OK;
     bool closed = false;
     for (int i = 0; i < l->count; i++) { // all of them, also after one was stopped
         dc_run *run = &l->runs[i];
         if (run->member < 0) continue;
-        dc_status own = settle(l, run, gpu_after(l, run, count, bad[run->member]));
+        dc_status own = settle(l, run, after(l, run, count, bad[run->member]));
         closed = closed || (run->ended == DC_OK && logs(run));
         if (status == DC_OK || status == DC_INTERRUPTED) status = own != DC_OK ? own : status;
     }
-    if (status == DC_OK && closed) status = settle(l, first, dc_gpu_clear(first->gpu));
+    if (status == DC_OK && closed)
+        status = settle(l, first, first->trainer->ops->clear(first->trainer));
     return status;
 }
 
 // --- all together ---
 
-static dc_run *least_far(const loop *l) {
+// The run with the fewest steps, of those that train.
+static dc_run *fewest_steps(const loop *l) {
     dc_run *found = NULL;
     for (int i = 0; i < l->count; i++)
         if (trains(&l->runs[i]) && (!found || l->runs[i].step < found->step)) found = &l->runs[i];
@@ -339,8 +304,8 @@ dc_status dc_population_train(dc_run *runs, int count) {
     loop l = {.runs = runs, .count = count, .start = dc_now()};
     l.last_progress = l.start;
     dc_status status = begin(&l);
-    for (dc_run *run; status == DC_OK && (run = least_far(&l));)
-        status = run->gpu ? gpu_turn(&l, run) : cpu_turn(&l, run);
+    for (dc_run *run; status == DC_OK && (run = fewest_steps(&l));)
+        status = turn(&l, run);
     for (int i = 0; status != DC_OK && i < count; i++) // the others are at rest
         if (trains(&runs[i])) (void)settle(&l, &runs[i], dc_run_save(&runs[i]));
     return outcome(&l, status);

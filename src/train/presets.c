@@ -65,9 +65,15 @@ static dc_status set_members(dc_run *run, const dc_json *object) {
     return DC_OK;
 }
 
+// What the preset says of the run's method alone.
+static dc_status set_section(dc_run *run, const dc_json *object) {
+    const dc_json *section = dc_json_get(object, run->options.agent);
+    return section ? dc_run_set_json(run, section) : DC_OK;
+}
+
 dc_status dc_preset_apply(dc_run *run, const dc_preset *preset) {
     if (preset->base) DC_TRY(set_members(run, preset->base));
     DC_TRY(set_members(run, preset->own));
-    const dc_json *section = dc_json_get(preset->own, run->options.agent);
-    return section ? dc_run_set_json(run, section) : DC_OK;
+    if (preset->base) DC_TRY(set_section(run, preset->base));
+    return set_section(run, preset->own);
 }

@@ -1,6 +1,7 @@
 // Presets: options by name, from the files of configs/, embedded at build time (tools/embed.cmake).
 // A preset is an object of options, for any method: those that a method lacks are passed over. "like"
-// names another one to start from, and a member named after a method holds what differs for it.
+// names another one to start from, and a member named after a method holds what differs for it,
+// which counts more than what either of the two says to all.
 #ifndef DC_PRESETS_H
 #define DC_PRESETS_H
 

@@ -1,6 +1,7 @@
 // What a run is before it trains, see run.h: its options, its agent, its folder. The loop is in loop.c.
 #include "train/run.h"
 
+#include "algo/backup.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "train/folder.h"
@@ -10,45 +11,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AT(field) offsetof(dc_run_options, field)
 const dc_option dc_run_table[] = {
-    {"agent", DC_TEXT, AT(agent), "dcrl", 0, 0, NULL, "method; dcrl list agents shows them"},
-    {"env", DC_TEXT, AT(env), "", 0, 0, NULL, "environment; dcrl list envs shows them"},
-    {"data", DC_TEXT, AT(data), "", 0, 0, NULL,
-     "data set (.npz file or store); empty: the environment makes its own"},
-    {"steps", DC_INT, AT(steps), "100000", 1, 1e12, NULL, "updates to train"},
-    {"seed", DC_INT, AT(seed), "0", 0, 9e15, NULL, "the same seed gives the same bytes"},
-    {"batch", DC_INT, AT(batch), "512", 1, 1 << 20, NULL, "rows a loss"},
-    {"hidden", DC_LIST, AT(hidden), "512,512,512", 1, 8192, NULL, "widths of the hidden layers"},
-    {"lr", DC_REAL, AT(lr), "3e-4", 0, 10, NULL, "Adam's step size"},
-    {"tau", DC_REAL, AT(tau), "0.005", 0, 1, NULL, "rate of the target weights"},
-    {"form", DC_CHOICE, AT(form), "auto", 0, 0, "auto|distance|value",
-     "what is learned: steps d(s, g), or Q(s, a, g) = gamma^steps; auto: distance for lock, else "
-     "value"},
-    {"gamma", DC_REAL, AT(gamma), "0.99", 0, 0.9999999, NULL, "discount of the value form"},
-    {"rep", DC_LIST, AT(rep), "", 0, 1e6, NULL,
-     "goal representation, columns of an observation: first,count, or any number of "
-     "first,count,step,times; empty: all of it"},
-    {"threads", DC_INT, AT(threads), "0", 0, 1024, NULL,
-     "threads; 0: all cores. Results do not depend on it"},
-    {"device", DC_CHOICE, AT(device), "cpu", 0, 0, "cpu|cuda", "where to train"},
-    {"precision", DC_CHOICE, AT(precision), "auto", 0, 0, "auto|fp32|tf32|bf16",
-     "of matrix products; auto: fp32 on the CPU, tf32 on a GPU"},
-    {"feed", DC_CHOICE, AT(feed), "auto", 0, 0, "auto|device|host",
-     "where rows for a GPU are drawn and gathered: in its memory, which must hold the data set, or "
-     "on "
-     "the host, ahead of it; auto: on the GPU if the data set fits. Results do not depend on it"},
-    {"log_every", DC_INT, AT(log_every), "1000", 1, 1e12, NULL, "steps between rows of train.csv"},
-    {"save_every", DC_INT, AT(save_every), "10000", 1, 1e12, NULL, "steps between checkpoints"},
-    {"keep", DC_INT, AT(keep), "3", 0, 1e9, NULL,
-     "newest checkpoints kept, and as many evaluated ones; 0: all"},
-    {"eval_every", DC_INT, AT(eval_every), "0", 0, 1e12, NULL,
-     "steps between evaluations (saved, with a row in eval.csv); 0: none"},
-    {"eval_episodes", DC_INT, AT(eval_episodes), "15", 1, 10000, NULL,
-     "episodes of each task in an evaluation"},
+    DC_OPTION_TEXT(dc_run_options, agent, "dcrl", "method; dcrl list agents shows them"),
+    DC_OPTION_TEXT(dc_run_options, env, "", "environment; dcrl list envs shows them"),
+    DC_OPTION_TEXT(dc_run_options, data, "",
+                   "data set (.npz file or store); empty: the environment makes its own"),
+    DC_OPTION_INT(dc_run_options, steps, "100000", 1, 1e12, "updates to train"),
+    DC_OPTION_INT(dc_run_options, seed, "0", 0, 9e15, "the same seed gives the same bytes"),
+    DC_OPTION_INT(dc_run_options, batch, "512", 1, 1 << 20, "rows a loss"),
+    DC_OPTION_LIST(dc_run_options, hidden, "512,512,512", 1, 8192, "widths of the hidden layers"),
+    DC_OPTION_REAL(dc_run_options, lr, "3e-4", 0, 10, "Adam's step size"),
+    DC_OPTION_REAL(dc_run_options, tau, "0.005", 0, 1, "rate of the target weights"),
+    DC_OPTION_CHOICE(dc_run_options, form, "auto", "auto|distance|value",
+                     "what is learned: steps d(s, g), or Q(s, a, g) = gamma^steps; auto: distance "
+                     "for lock, else value"),
+    DC_OPTION_REAL(dc_run_options, gamma, "0.99", 0, 0.9999999, "discount of the value form"),
+    DC_OPTION_CHOICE(dc_run_options, obs_scale, "auto", "auto|off|on",
+                     "networks see observations less their mean, divided by their deviation in the "
+                     "data; auto: bytes as 0 to 1, floats as they are"),
+    DC_OPTION_LIST(dc_run_options, rep, "", 0, 1e6,
+                   "goal representation, columns of an observation: first,count, or any number of "
+                   "first,count,step,times; empty: all of it"),
+    DC_OPTION_INT(dc_run_options, threads, "0", 0, 1024,
+                  "threads; 0: all cores. Results do not depend on it"),
+    DC_OPTION_CHOICE(dc_run_options, device, "cpu", "cpu|cuda", "where to train"),
+    DC_OPTION_CHOICE(dc_run_options, precision, "auto", "auto|fp32|tf32|bf16",
+                     "of matrix products; auto: fp32 on the CPU, tf32 on a GPU"),
+    DC_OPTION_CHOICE(dc_run_options, feed, "auto", "auto|device|host",
+                     "where rows for a GPU are drawn and gathered: in its memory, which must hold "
+                     "the data set, or on the host, ahead of it; auto: on the GPU if the data set "
+                     "fits. Results do not depend on it"),
+    DC_OPTION_INT(dc_run_options, log_every, "1000", 1, 1e12, "steps between rows of train.csv"),
+    DC_OPTION_INT(dc_run_options, save_every, "10000", 1, 1e12, "steps between checkpoints"),
+    DC_OPTION_INT(dc_run_options, keep, "3", 0, 1e9,
+                  "newest checkpoints kept, and as many evaluated ones; 0: all"),
+    DC_OPTION_INT(dc_run_options, eval_every, "0", 0, 1e12,
+                  "steps between evaluations (saved, with a row in eval.csv); 0: none"),
+    DC_OPTION_INT(dc_run_options, eval_episodes, "15", 1, 10000,
+                  "episodes of each task in an evaluation"),
     {0},
 };
-#undef AT
 
 // --- options ---
 
@@ -139,8 +141,9 @@ dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
                               .batch = (int)o->batch,
                               .hidden = o->hidden,
                               .gamma = o->gamma,
-                              .steps = o->steps};
-    out->form = o->form == 1 || (o->form == 0 && lock) ? DC_FORM_DISTANCE : DC_FORM_VALUE;
+                              .steps = o->steps,
+                              .scaling = (dc_scaling)o->obs_scale};
+    out->form = o->form == 1 || (o->form == 0 && lock) ? &dc_form_distance : &dc_form_value;
     return read_rep(&o->rep, out);
 }
 
@@ -179,15 +182,16 @@ dc_status dc_population_board(dc_run *runs, int count, const bool *marked) {
         if (marked[i]) agents[boarded++] = &runs[i].agent;
     }
     const dc_run_options *o = &runs->options;
-    dc_gpu_spec spec = {.precision = o->precision ? o->precision - 1 : 1,
-                        .lr = o->lr,
-                        .tau = o->tau,
-                        .feed = (dc_gpu_origin)o->feed};
-    dc_gpu *gpu;
-    dc_gpu_free(runs->gpu);
-    dc_status status = dc_gpu_new(&gpu, agents, boarded, &spec);
+    int usual = o->device ? 1 : 0; // tf32 on a GPU, else fp32
+    dc_trainer_spec spec = {.precision = o->precision ? o->precision - 1 : usual,
+                            .lr = o->lr,
+                            .tau = o->tau,
+                            .feed = (dc_feed_place)o->feed};
+    dc_trainer *trainer;
+    dc_trainer_free(runs->trainer);
+    dc_status status = dc_trainer_new(&trainer, (dc_device)o->device, agents, boarded, &spec);
     for (int i = 0; i < count; i++)
-        runs[i].gpu = gpu;
+        runs[i].trainer = trainer;
     return status;
 }
 
@@ -225,7 +229,7 @@ static dc_status build_all(dc_run *runs, int count, const dc_dataset *const *dat
         all[i] = true;
         DC_TRY(build(&runs[i], runs, data[i], folders[i]));
     }
-    return runs->options.device ? dc_population_board(runs, count, all) : DC_OK;
+    return dc_population_board(runs, count, all);
 }
 
 dc_status dc_run_refuse(const char *folder) {
@@ -303,7 +307,7 @@ dc_status dc_run_resume(dc_run *run, const dc_dataset *data, const char *folder)
 void dc_run_fini(dc_run *run) {
     dc_folder_close_logs(run);
     dc_folder_unlock(run);
-    if (!run->shares) dc_gpu_free(run->gpu);
+    if (!run->shares) dc_trainer_free(run->trainer);
     dc_agent_fini(&run->agent);
     if (!run->shares) dc_pool_free(run->pool);
     free(run->config);
@@ -326,6 +330,21 @@ dc_status dc_run_read_config(const char *folder, dc_arena *arena, const dc_json 
     DC_TRY(dc_file_read(path, 1 << 20, &bytes, &n));
     dc_status status = dc_json_parse(arena, path, bytes, n, root);
     free(bytes);
+    return status;
+}
+
+dc_status dc_run_env(const char *folder, char env[DC_TEXT_MAX]) {
+    dc_arena arena;
+    const dc_json *config;
+    *env = 0;
+    dc_arena_init(&arena, 0);
+    dc_status status = dc_run_read_config(folder, &arena, &config);
+    const dc_json *name = status == DC_OK ? dc_json_get(config, "env") : NULL;
+    if (name && (name->kind != DC_JSON_STRING || name->text_length >= DC_TEXT_MAX))
+        status = dc_fail(DC_BAD_INPUT, NULL, "%s/config.json: impossible env", folder);
+    else if (name)
+        snprintf(env, DC_TEXT_MAX, "%s", name->text);
+    dc_arena_fini(&arena);
     return status;
 }
 

@@ -10,7 +10,7 @@
 // Stopping anywhere and resuming gives the same bytes as never having stopped.
 //
 // Runs that differ in nothing but their seed can be trained side by side, as a population: an array of
-// runs that share threads, GPU and data, each with its folder and equal to its single run. The GPU trains
+// runs that share threads, device and data, each with its folder and equal to its single run. A GPU trains
 // all of them in one recorded graph; on the CPU they take turns. Every function of one run is the
 // population's with one member.
 #ifndef DC_RUN_FOLDER_H
@@ -18,8 +18,8 @@
 
 #include "algo/agent.h"
 #include "base/options.h"
-#include "train/gpu.h"
-#include "train/weights.h"
+#include "train/checkpoint.h"
+#include "train/trainer.h"
 
 #include <stdatomic.h>
 
@@ -30,13 +30,12 @@ typedef struct dc_run_options {
     int64_t steps, seed, batch, threads, log_every, save_every, keep, eval_every, eval_episodes;
     dc_int_list hidden;
     double lr, tau, gamma;
-    int device, precision, feed, form;
+    int device, precision, feed, form, obs_scale;
     dc_int_list rep;
 } dc_run_options;
 
 extern const dc_option dc_run_table[]; // over dc_run_options
 
-typedef struct dc_run dc_run;
 typedef void dc_progress_fn(void *ctx, const dc_run *run, double seconds);
 // Brings eval.csv in line with run->step, whose checkpoint is saved: rows of later steps go, and if
 // this step is `due` and has no row yet, it gets one. The stages after this one know how.
@@ -49,9 +48,10 @@ struct dc_run {
     const dc_dataset *data;
     dc_pool *pool;
     dc_agent agent;
-    dc_gpu *gpu;  // NULL: the CPU trains
-    int member;   // its number on the GPU; -1: it is not there now
-    bool shares;  // pool and gpu are those of the population's first run, which outlives this one
+    dc_trainer *trainer;
+    int member; // its number there; -1: it is not there now
+    bool
+        shares; // pool and trainer are those of the population's first run, which outlives this one
     char *folder; // NULL: nothing is written
 
     int64_t step;                    // updates done
@@ -107,7 +107,7 @@ dc_status dc_population_resume(dc_run *runs, int count, const dc_dataset *const 
                                const char *const *folders);
 dc_status dc_population_train(dc_run *runs, int count);
 void dc_population_fini(dc_run *runs, int count);
-// For training: put the runs that are marked on a GPU of their own, in order; the others leave it.
+// For training: give the runs that are marked a trainer of their own, in order; the others leave it.
 dc_status dc_population_board(dc_run *runs, int count, const bool *marked);
 // Whether a step is one to evaluate: every eval_every steps, and the last.
 bool dc_run_evaluates(const dc_run *run, int64_t step);
@@ -121,14 +121,10 @@ const char *dc_run_metric_name(const dc_run *run, int i);
 
 // Read RUN/config.json into an arena.
 dc_status dc_run_read_config(const char *folder, dc_arena *arena, const dc_json **root);
+// Name of the environment of RUN/config.json, "" if it names none.
+dc_status dc_run_env(const char *folder, char env[DC_TEXT_MAX]);
 bool dc_run_done(const char *folder);
 // Errors: DC_USAGE if a folder holds a run already.
 dc_status dc_run_refuse(const char *folder);
-
-// checkpoint.c
-dc_status dc_checkpoint_write(const dc_run *run, const char *path);
-dc_status dc_checkpoint_read(dc_run *run, const char *path);
-// Name of the first tensor of the state that holds NaN or Inf, "" if all are finite.
-void dc_checkpoint_find_bad(const dc_run *run, char name[DC_WEIGHT_NAME]);
 
 #endif

@@ -59,7 +59,7 @@ static void normalise(double *x, int width, const dc_real *scale, const dc_real 
 
 // One member's output for a row [s | g | a], layer by layer.
 static double member(const dc_agent *a, int e, const double *row) {
-    const dc_mlp *m = &a->critic;
+    const dc_mlp *m = &dc_nets_find(&a->nets, "critic")->mlp;
     const dc_real *live = a->params.slabs.live;
     double x[64], y[64];
     int in = m->in;
@@ -94,7 +94,7 @@ static double distance(const dc_agent *a, int64_t s, int64_t g) {
     }
     for (int c = 0; c < ACT; c++)
         row[2 * OBS + c] = (double)a->data->columns[1].values[s * ACT + c];
-    if (a->options.form == DC_FORM_DISTANCE) return member(a, 0, row);
+    if (a->options.form == &dc_form_distance) return member(a, 0, row);
     double sum = 0;
     for (int e = 0; e < 2; e++)
         sum += log(1 / (1 + exp(-member(a, e, row)))) / log(a->options.gamma) / 2;

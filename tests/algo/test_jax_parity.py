@@ -37,6 +37,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")  # comp
 import jax
 import jax.numpy as jnp
 import numpy as np
+from batches import array, arrays
 from safetensors.numpy import load_file, save_file
 
 jax.config.update("jax_enable_x64", True)
@@ -280,7 +281,7 @@ def draw(rng, m, hidden, batch, kind):
 def program(folder, agent, settings, weights, batch, updates=0):
     paths = [os.path.join(folder, name) for name in ("w.safetensors", "b.npz", "g.safetensors")]
     save_file(weights, paths[0])
-    np.savez(paths[1], **batch)
+    np.savez(paths[1], **arrays(batch))
     command = [DCRL, "grad", "--agent", agent, "--weights", paths[0], "--batch", paths[1], "--out", paths[2]]
     command += ["--updates", str(updates), "--set", "form=distance"] + [x for s in settings.split() for x in ("--set", s)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -399,7 +400,7 @@ def check_describe(agent, settings, m):
     want |= {"obs_a", "obs_a1"} if m.grounding else set()
     command = [DCRL, "grad", "--agent", agent, "--describe", "--set", "form=distance"] + [x for s in settings.split() for x in ("--set", s)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert {line.split()[0] for line in lines} == want, (agent, settings, lines)
+    assert {line.split()[0] for line in lines} == set(map(array, want)), (agent, settings, lines)
 
 
 def main():

@@ -16,6 +16,7 @@ import numpy as np
 
 jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp  # noqa: E402
+from batches import arrays
 from safetensors.numpy import load_file, save_file  # noqa: E402
 
 DCRL = os.environ["DCRL"]
@@ -56,6 +57,11 @@ def bce(logit, t):
     return -(jax.nn.log_sigmoid(logit) * t + jax.nn.log_sigmoid(-logit) * (1 - t))
 
 
+def total(parts, o):
+    weights = {"loss_bc": o["alpha"], "loss_dc": o["segment_weight"]}
+    return sum(weights.get(name, 1) * part for name, part in parts.items())
+
+
 def losses(live, target, b, o):
     sg, cat = jax.lax.stop_gradient, lambda *x: jnp.concatenate(x, -1)
     q = lambda p, s, g, a: apply(p, cat(b["obs_" + s], b["obs_" + g], b["act_" + a]))[..., 0]
@@ -84,6 +90,8 @@ def losses(live, target, b, o):
     if o["rep"]:
         rep = lambda g: b["obs_" + g][:, np.array(columns(o["rep"]))]
         judge = live["oracle_critic"]
+        if not o["propagation"] and o["distil"] == "goals":  # rows of the goals' law, whatever else is trained
+            rows = ("p", "g", q(live["critic"], "p", "g", "p"))
         x = cat(b["obs_" + rows[0]], rep(rows[1]), b["act_" + rows[0]])
         out["loss_oracle"] = bce(apply(judge, x)[..., 0], sg(jax.nn.sigmoid(rows[2]))).mean()
     if o["policy"] == "rejection":
@@ -91,7 +99,7 @@ def losses(live, target, b, o):
         t = b["time"][:, None]
         v = apply(live["actor"], cat(b["obs_s"], rep("ag"), (1 - t) * b["noise"] + t * b["act_s"], t))[0]
         out["loss_flow"] = ((v - velocity) ** 2).mean()
-        return sum(out.values()), out
+        return total(out, o), out
     if o["discrete"]:
         logits = apply(live["actor"], cat(b["obs_s"], rep("ag")))[0]
         count = logits.shape[-1]
@@ -99,13 +107,12 @@ def losses(live, target, b, o):
         best = (jax.nn.softmax(logits) * jnp.stack(each, -1)).sum(-1)
         out["loss_q"] = -best.mean() / sg(jnp.abs(best).mean() + 1e-6)
         out["loss_bc"] = -(b["act_s"] * jax.nn.log_softmax(logits)).sum(-1).mean()
-        return sum(out[k] for k in out if k != "loss_bc") + o["alpha"] * out["loss_bc"], out
+        return total(out, o), out
     mean = apply(live["actor"], cat(b["obs_s"], rep("ag")))[0]
     best = apply(sg(judge), cat(b["obs_s"], rep("ag"), jnp.clip(mean, -1, 1)))[..., 0].min(0)
     out["loss_q"] = -best.mean() / sg(jnp.abs(best).mean() + 1e-6)
     out["loss_bc"] = 0.5 * ((mean - b["act_s"]) ** 2).sum(-1).mean()
-    total = sum(out[k] for k in out if k != "loss_bc") + o["alpha"] * out["loss_bc"]
-    return total, out
+    return total(out, o), out
 
 
 def random_batch(rows, width, act, discrete):
@@ -161,7 +168,7 @@ def program(weights, batch, o):
     with tempfile.TemporaryDirectory() as folder:
         w, b, g = (os.path.join(folder, n) for n in ("w.safetensors", "b.npz", "g.safetensors"))
         save_file(weights, w)
-        np.savez(b, **batch)
+        np.savez(b, **arrays(batch))
         sets = [f"form=value gamma={GAMMA} alpha={o['alpha']} policy={o['policy']} policy_after={o['policy_after']}", "rep=" + ",".join(map(str, o["rep"])) if o["rep"] else ""]
         sets += [f"{key}={o[key]}" for key in KEYS[o["agent"]]] + [o["sets"]]
         command = [DCRL, "grad", "--agent", o["agent"], "--weights", w, "--batch", b, "--out", g, "--updates", str(UPDATES)]
@@ -199,7 +206,7 @@ def target_off(got, after):
 
 def check(rows, width, act, hidden, **change):
     o = {"agent": "dcrl", "sets": "", "segments": True, "propagation": True, "grounding": False, "lambda": 0} | change
-    o = {"n": 5, "alpha": 0.3, "targets": "online*ema", "kappa_dc": 0.5, "kappa_prop": 0.7, "rep": None, "policy": "ddpgbc", "policy_after": 0, "discrete": False} | o
+    o = {"n": 5, "alpha": 0.3, "targets": "online*ema", "kappa_dc": 0.5, "kappa_prop": 0.7, "rep": None, "policy": "ddpgbc", "policy_after": 0, "discrete": False, "distil": "goals", "segment_weight": 1} | o
     rep = len(columns(o["rep"])) if o["rep"] else width
     live = {"critic": network((2 * width + act, *hidden, 1), 2), "actor": network((width + rep + (act + 1) * (o["policy"] == "rejection"), *hidden, act), 1)}
     if o["rep"]:
@@ -254,4 +261,8 @@ check(64, 4, 2, (24, 24), agent="trl-n", **TRL | {"kappa_dc": 0.9}, sets="kappa=
 check(64, 4, 2, (24, 24), agent="td-n", segments=False, n=7, kappa_prop=0.6, rep=(0, 3))
 check(64, 4, 2, (24, 24), agent="td", segments=False, n=1)
 check(64, 4, 2, (24, 24), agent="mc", propagation=False, rep=(0, 2))
+# Corrections that are options: rows of distillation, and the weight of the segment loss.
+check(64, 4, 2, (24, 24), agent="mc", propagation=False, rep=(0, 2), distil="segments", sets="distil=segments")
+check(64, 5, 2, (24, 32), agent="trl", propagation=False, rep=(0, 2), **TRL, distil="segments", sets="distil=segments", **{"lambda": 0.5})
+check(64, 5, 2, (24, 32), segment_weight=0.5, sets="segment_weight=0.5", rep=(0, 2))
 print("22 passed, 0 failed")

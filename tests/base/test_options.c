@@ -21,15 +21,15 @@ typedef struct config {
 } config;
 
 static const dc_option table[] = {
-    {"horizon", DC_INT, offsetof(config, horizon), "10", 1, 1e6, NULL, "steps of a segment"},
-    {"steps", DC_INT, offsetof(config, steps), "1e6", 1, 1e12, NULL, "updates"},
-    {"seed", DC_INT, offsetof(config, seed), "0", -9.3e18, 9.3e18, NULL, "seed"},
-    {"learn_rate", DC_REAL, offsetof(config, rate), "3e-4", 0, 1, NULL, "step of Adam"},
-    {"flow", DC_BOOL, offsetof(config, flow), "off", 0, 0, NULL, "flow policy"},
-    {"data", DC_TEXT, offsetof(config, data), "", 0, 0, NULL, "data file"},
-    {"device", DC_CHOICE, offsetof(config, device), "cpu", 0, 0, "cpu|cuda|cu", "where to run"},
-    {"hidden", DC_LIST, offsetof(config, hidden), "512,512", 1, 65536, NULL, "widths"},
-    {"extra", DC_LIST, offsetof(config, extra), "", 0, 9, NULL, "may be empty"},
+    DC_OPTION_INT(config, horizon, "10", 1, 1e6, "steps of a segment"),
+    DC_OPTION_INT(config, steps, "1e6", 1, 1e12, "updates"),
+    DC_OPTION_INT(config, seed, "0", -9.3e18, 9.3e18, "seed"),
+    DC_OPTION_REAL_AS("learn_rate", config, rate, "3e-4", 0, 1, "step of Adam"),
+    DC_OPTION_BOOL(config, flow, "off", "flow policy"),
+    DC_OPTION_TEXT(config, data, "", "data file"),
+    DC_OPTION_CHOICE(config, device, "cpu", "cpu|cuda|cu", "where to run"),
+    DC_OPTION_LIST(config, hidden, "512,512", 1, 65536, "widths"),
+    DC_OPTION_LIST(config, extra, "", 0, 9, "may be empty"),
     {0},
 };
 

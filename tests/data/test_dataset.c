@@ -1,5 +1,8 @@
 // Tests of data/dataset: the layout that is accepted, the message for each that is not, clipping,
-// the builder for environments, and what the hash does and does not depend on.
+// columns of bytes, the builder for environments, what the hash does and does not depend on, and
+// the mean and deviation of a column.
+#include "base/philox.h"
+#include "base/pool.h"
 #include "data/dataset.h"
 
 #include <math.h>
@@ -205,11 +208,221 @@ static void test_make(void **state) {
     dc_dataset_fini(&data);
 }
 
+// ---- bytes ----
+
+enum { H = 5, W = 3, C = 2, PIXELS = H * W * C };
+
+static uint8_t pictures[ROWS][H][W][C], keys[ROWS];
+static float ends[ROWS];
+
+// Pictures, keys as other bytes, and actions of type `type`.
+static void save_pictures(int level, dc_dtype type, const void *act) {
+    dc_npz_writer *w;
+    for (int i = 0; i < ROWS * PIXELS; i++)
+        (&pictures[0][0][0][0])[i] = (uint8_t)(7 * i + i / 256);
+    for (int i = 0; i < ROWS; i++)
+        keys[i] = (uint8_t)(255 - i);
+    ends[ROWS - 1] = 1;
+    assert_int_equal(dc_npz_writer_new(&w, path, level), DC_OK);
+    assert_int_equal(
+        dc_npz_writer_put(w, "observations", DC_U1, 4, (int64_t[]){ROWS, H, W, C}, pictures),
+        DC_OK);
+    put(w, "actions", type, ROWS, 0, 0, act);
+    put(w, "terminals", DC_F4, ROWS, 0, 0, ends);
+    put(w, "keys", DC_U1, ROWS, 0, 0, keys);
+    assert_int_equal(dc_npz_writer_save(w), DC_OK);
+    dc_npz_writer_free(w);
+}
+
+static void check_pictures(const dc_dataset *data) {
+    const dc_column *obs = dc_dataset_column(data, "obs");
+    const int64_t shape[] = {H, W, C};
+    assert_int_equal(obs->type, DC_TYPE_U8);
+    assert_null(obs->values);
+    assert_memory_equal(obs->bytes, pictures, sizeof pictures);
+    assert_int_equal(obs->width, PIXELS);
+    assert_int_equal(obs->ndim, 3);
+    assert_memory_equal(obs->shape, shape, sizeof shape);
+    assert_int_equal(dc_column_row_size(obs), PIXELS);
+    assert_ptr_equal(dc_column_at(obs, 2, 3), obs->bytes + 2 * PIXELS + 3);
+    float row[PIXELS];
+    dc_column_floats(obs, 9, 4, PIXELS - 4, row);
+    for (int i = 4; i < PIXELS; i++) {
+        assert_true(row[i - 4] == (float)(&pictures[9][0][0][0])[i]);
+        assert_true(dc_column_value(obs, 9, i) == row[i - 4]);
+    }
+}
+
+// Arrays of uint8 stay bytes; actions of uint8 are whole numbers like any others.
+static void test_bytes(void **state) {
+    (void)state;
+    uint8_t act[ROWS] = {0, 5, 3, 255};
+    for (int level = 0; level <= 1; level++) {
+        dc_dataset data;
+        save_pictures(level, DC_U1, act);
+        assert_int_equal(dc_dataset_load(&data, path), DC_OK);
+        check_pictures(&data);
+        const dc_column *other = dc_dataset_column(&data, "keys"),
+                        *actions = dc_dataset_column(&data, "act");
+        assert_int_equal(other->type, DC_TYPE_U8);
+        assert_int_equal(other->ndim, 0);
+        assert_memory_equal(other->bytes, keys, sizeof keys);
+        assert_int_equal(actions->type, DC_TYPE_F32);
+        assert_true(actions->whole && actions->values[3] == 255);
+        assert_ptr_equal(dc_column_at(actions, 3, 0), actions->values + 3);
+        dc_dataset_fini(&data);
+    }
+}
+
+// The hash tells bytes from floats of the same values; made in memory, bytes equal those of a file.
+static void test_make_bytes(void **state) {
+    (void)state;
+    static float act[ROWS], *values;
+    dc_dataset file, data;
+    int64_t *start;
+    uint8_t *bytes;
+    save_pictures(1, DC_F4, act);
+    assert_int_equal(dc_dataset_load(&file, path), DC_OK);
+    for (int as_floats = 0; as_floats <= 1; as_floats++) {
+        assert_int_equal(dc_dataset_make(&data, ROWS, 1, &start), DC_OK);
+        assert_int_equal(dc_dataset_add(&data, "act", 1, &values), DC_OK);
+        assert_int_equal(dc_dataset_add_bytes(&data, "obs", 3, (int64_t[]){H, W, C}, &bytes),
+                         DC_OK);
+        memcpy(bytes, pictures, sizeof pictures);
+        if (as_floats) {
+            assert_int_equal(dc_dataset_add(&data, "keys", 1, &values), DC_OK);
+            for (int i = 0; i < ROWS; i++)
+                values[i] = (float)keys[i];
+        } else {
+            assert_int_equal(dc_dataset_add_bytes(&data, "keys", 0, NULL, &bytes), DC_OK);
+            memcpy(bytes, keys, sizeof keys);
+        }
+        start[1] = ROWS;
+        assert_int_equal(dc_dataset_seal(&data), DC_OK);
+        check_pictures(&data);
+        assert_true((data.hash == file.hash) == !as_floats);
+        bytes = (uint8_t *)dc_dataset_column(&data, "obs")->bytes;
+        bytes[sizeof pictures - 1] ^= 1;
+        assert_true(data.hash != dc_dataset_hash(&data));
+        dc_dataset_fini(&data);
+    }
+    dc_dataset_fini(&file);
+}
+
+static void test_impossible_bytes(void **state) {
+    (void)state;
+    dc_dataset data;
+    int64_t *start;
+    uint8_t *bytes;
+    assert_int_equal(dc_dataset_make(&data, ROWS, 1, &start), DC_OK);
+    assert_int_equal(dc_dataset_add_bytes(&data, "a", 2, (int64_t[]){3, 0}, &bytes), DC_BAD_INPUT);
+    assert_int_equal(dc_dataset_add_bytes(&data, "a", 1, (int64_t[]){-3}, &bytes), DC_BAD_INPUT);
+    assert_int_equal(dc_dataset_add_bytes(&data, "a", 2, (int64_t[]){5000, 5000}, &bytes),
+                     DC_BAD_INPUT);
+    assert_int_equal(dc_dataset_add_bytes(&data, "a", 2, (int64_t[]){INT64_MAX, INT64_MAX}, &bytes),
+                     DC_BAD_INPUT);
+    assert_int_equal(data.column_count, 0);
+    dc_dataset_fini(&data);
+}
+
+// ---- moments ----
+
+enum { LONG = 300000, WIDTH = 6 }; // more than one wave of blocks
+
+// Columns of different kinds: around 0, far from 0, large steps, constant, one single other value.
+static float number(int64_t row, int column) {
+    dc_u32x4 words = dc_philox(5, 1, (uint64_t)row, (uint32_t)column);
+    float x = (float)words.v[0] * 0x1p-32f - 0.5f;
+    switch (column) {
+    case 0:
+        return x;
+    case 1:
+        return 1000.0f + x;
+    case 2:
+        return x * 1e30f;
+    case 3:
+        return 0.1f;
+    case 4:
+        return row == LONG - 1 ? 1.0f : 0.0f;
+    default:
+        return (float)row;
+    }
+}
+
+static void make_long(dc_dataset *data, float **values) {
+    int64_t *start;
+    assert_int_equal(dc_dataset_make(data, LONG, 1, &start), DC_OK);
+    assert_int_equal(dc_dataset_add(data, "obs", WIDTH, values), DC_OK);
+    start[1] = LONG;
+    for (int64_t r = 0; r < LONG; r++)
+        for (int c = 0; c < WIDTH; c++)
+            (*values)[r * WIDTH + c] = number(r, c);
+}
+
+static void near(double got, long double want, double most) {
+    if (fabsl((long double)got - want) > most * (1 + fabsl(want)))
+        fail_msg("%.17g is not %.17Lg", got, want);
+}
+
+static void test_moments(void **state) {
+    (void)state;
+    dc_dataset data;
+    float *values;
+    double mean[WIDTH], deviation[WIDTH];
+    make_long(&data, &values);
+    assert_int_equal(dc_dataset_moments(&data, "obs", NULL, mean, deviation), DC_OK);
+    for (int c = 0; c < WIDTH; c++) {
+        long double sum = 0, square = 0;
+        for (int64_t r = 0; r < LONG; r++)
+            sum += values[r * WIDTH + c];
+        sum /= LONG;
+        for (int64_t r = 0; r < LONG; r++)
+            square += (values[r * WIDTH + c] - sum) * (values[r * WIDTH + c] - sum);
+        near(mean[c], sum, 1e-12);
+        near(deviation[c], c == 3 ? 1 : sqrtl(square / LONG), 1e-12);
+    }
+    assert_true(mean[3] == (double)0.1f && deviation[3] == 1);
+    for (int threads = 1; threads <= 5; threads++) {
+        double again[WIDTH], spread[WIDTH];
+        dc_pool *pool;
+        assert_int_equal(dc_pool_new(&pool, threads), DC_OK);
+        assert_int_equal(dc_dataset_moments(&data, "obs", pool, again, spread), DC_OK);
+        assert_memory_equal(again, mean, sizeof mean);
+        assert_memory_equal(spread, deviation, sizeof deviation);
+        dc_pool_free(pool);
+    }
+    const float wrong[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) {
+        values[(int64_t)i * LONG / 2 * WIDTH - (i == 2) * WIDTH + 4] =
+            wrong[i]; // first to last row
+        assert_int_equal(dc_dataset_moments(&data, "obs", NULL, mean, deviation), DC_BAD_INPUT);
+        assert_non_null(strstr(dc_error(), "value 4 of 'obs'"));
+        values[(int64_t)i * LONG / 2 * WIDTH - (i == 2) * WIDTH + 4] = 0;
+    }
+    assert_int_equal(dc_dataset_moments(&data, "act", NULL, mean, deviation), DC_BAD_INPUT);
+    dc_dataset_fini(&data);
+}
+
+// Bytes are scaled to 0 to 1, whatever is in them.
+static void test_moments_of_bytes(void **state) {
+    (void)state;
+    dc_dataset data;
+    double mean[PIXELS], deviation[PIXELS];
+    save_pictures(0, DC_F4, ends);
+    assert_int_equal(dc_dataset_load(&data, path), DC_OK);
+    assert_int_equal(dc_dataset_moments(&data, "obs", NULL, mean, deviation), DC_OK);
+    for (int i = 0; i < PIXELS; i++)
+        assert_true(mean[i] == 0 && deviation[i] == 255);
+    dc_dataset_fini(&data);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_load), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_hash), cmocka_unit_test(test_discrete_actions),
-        cmocka_unit_test(test_make),
+        cmocka_unit_test(test_load),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_hash),       cmocka_unit_test(test_discrete_actions),
+        cmocka_unit_test(test_make),       cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_make_bytes), cmocka_unit_test(test_impossible_bytes),
+        cmocka_unit_test(test_moments),    cmocka_unit_test(test_moments_of_bytes),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -27,10 +27,10 @@ ROWS = 404
 
 
 def valid():
-    """A maze's data, as published: 4 trajectories of 101 states."""
+    """A maze's data, as published: 4 trajectories of 101 states; and a column of bytes."""
     sizes = {"observations": 2, "actions": 2, "qpos": 2, "qvel": 2}
     arrays = {k: np.random.uniform(-1, 1, (ROWS, n)).astype(np.float32) for k, n in sizes.items()}
-    return arrays | {"terminals": np.arange(ROWS) % 101 == 100}
+    return arrays | {"terminals": np.arange(ROWS) % 101 == 100, "frames": np.random.randint(0, 256, (ROWS, 2, 3)).astype(np.uint8)}
 
 
 def packed(arrays):
@@ -71,7 +71,7 @@ def header_edit():
     target = random.choice(list(arrays))
     edits = [(b"(404", random.choice([b"(405", b"(0", b"(-4", b"(99999999999", b"(4040", b"(18446744073709551616", b"(404.", b"(2, 202"])),
              (b"404, 2)", random.choice([b"404, 3)", b"404,)", b"404, 0)", b"404, 2, 1)", b"2, 404)", b"404, 4611686018427387904)"])),
-             (b"<f4", random.choice([b">f4", b"<f8", b"<f2", b"<c8", b"|O", b"|S4", b"<U1", b"<f16", b"|b1", b"<i4", b"zzz", b""])),
+             (b"<f4", random.choice([b">f4", b"<f8", b"<f2", b"<c8", b"|O", b"|S4", b"<U1", b"<f16", b"|b1", b"|u1", b"<i4", b"zzz", b""])),
              (b"False", random.choice([b"True", b"None", b"0"])), (b"NUMPY", random.choice([b"NUMPX", b"NUMPY\x09"])),
              (b"{", random.choice([b"", b"{{", b"[", b"(" * 300])), (b"'shape'", random.choice([b"'shope'", b"'descr'", b"shape", b"'sh"]))]
     with zipfile.ZipFile(out, "w", random.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])) as file:
@@ -115,7 +115,7 @@ def ends_at(*rows):
 def value_edit():
     """A well-formed archive whose arrays are no data set, or hardly one."""
     a = valid()
-    k = random.choice(["observations", "actions", "qpos"])
+    k = random.choice(["observations", "actions", "qpos", "frames"])
     n = random.randrange(ROWS)
     edits = [
         lambda: a.update(terminals=random.choice([ends_at(), ~ends_at(), ends_at(0), ends_at(ROWS - 2), ends_at(0, ROWS - 1), ends_at(n, ROWS - 1), ends_at(n, (n + 1) % ROWS, ROWS - 1)])),
@@ -129,7 +129,7 @@ def value_edit():
         lambda: a.clear(),
         lambda: a.update({k: np.array([{"a": 1}] * ROWS, dtype=object)}),
         lambda: [a.update({name: v[:m] for name, v in a.items()}) for m in [random.choice([0, 1, 2, 3])]],
-        lambda: a.update({k: np.broadcast_to(a[k][:1, :1], (ROWS, 5000)).copy()}),
+        lambda: a.update({k: np.broadcast_to(a[k].reshape(ROWS, -1)[:1, :1], (ROWS, 5000)).copy()}),
     ]
     random.choice(edits)()
     return packed(a)
@@ -152,7 +152,7 @@ def break_store(store):
         with open(os.path.join(store, "index.json"), "w") as file:
             at = random.choice(numbers)
             file.write(random.choice([index[:at] + random.choice(["9", "-1", "0", "1e9", "null", "1.5", "99999999999999999999"]) + index[at + 1 :],
-                                      index.replace(random.choice(["obs", "act", "f32", "rows", "version", "float32", "trajectories"]), random.choice(["..", "x", "", "obs", "a/b"]), 1),
+                                      index.replace(random.choice(["obs", "act", "frames", "f32", "rows", "version", "float32", "uint8", "trajectories"]), random.choice(["..", "x", "", "obs", "a/b", "uint8", "float32"]), 1),
                                       index[: random.randrange(len(index))], index + "}", json.dumps([index]), "{}"]))
         return
     with open(path, "rb") as file:

@@ -357,7 +357,7 @@ def bombs():
         old = struct.pack("<I", z.infolist()[0].file_size)
     yield "ratio", data.replace(old, struct.pack("<I", 1 << 31)), b"impossible size"
 
-    big = dict(observations=np.zeros((300000, 400), "u1"), actions=np.zeros((300000, 2), "f4"),
+    big = dict(observations=np.zeros((300000, 400), "i1"), actions=np.zeros((300000, 2), "f4"),
                terminals=np.arange(300000) % 100 == 99)
     yield "too large", raw_npz(big, zipfile.ZIP_DEFLATED), b"memory"  # 480 MB as float32: past the limit
 

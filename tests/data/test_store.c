@@ -2,6 +2,7 @@
 // leaves nothing, streams deliver what whole reads do, reading ahead changes no number, and
 // sampling a store of several hundred megabytes keeps little of it when memory is wanted back.
 #define _DEFAULT_SOURCE // madvise
+#include "../sample/row_spec.h"
 #include "base/file.h"
 #include "base/philox.h"
 #include "data/convert.h"
@@ -76,6 +77,11 @@ static dc_status convert(int64_t rows_per_shard, dc_convert_progress *progress, 
     return status;
 }
 
+static bool stop_half(void *ctx, uint64_t done, uint64_t total) {
+    *(uint64_t *)ctx = total;
+    return done < total / 2;
+}
+
 static void test_one_array(void **state) {
     (void)state;
     dc_dataset file, data;
@@ -94,6 +100,75 @@ static void test_one_array(void **state) {
         remove_store();
     }
     dc_dataset_fini(&file);
+}
+
+// ---- bytes ----
+
+enum { PIXELS = 12, KEYS = 3 };
+
+static uint8_t pictures[ROWS][2][2][3], keys[ROWS][KEYS];
+
+static void write_pictures(const char *path, bool with_keys) {
+    dc_npz_writer *w;
+    for (int i = 0; i < ROWS * PIXELS; i++)
+        (&pictures[0][0][0][0])[i] = (uint8_t)(i + i / 251);
+    for (int i = 0; i < ROWS * KEYS; i++)
+        (&keys[0][0])[i] = (uint8_t)(i * i);
+    assert_int_equal(dc_npz_writer_new(&w, path, 1), DC_OK);
+    assert_int_equal(
+        dc_npz_writer_put(w, "observations", DC_U1, 4, (int64_t[]){ROWS, 2, 2, 3}, pictures),
+        DC_OK);
+    assert_int_equal(dc_npz_writer_put(w, "actions", DC_F4, 2, (int64_t[]){ROWS, ACT}, act), DC_OK);
+    assert_int_equal(dc_npz_writer_put(w, "terminals", DC_F4, 1, (int64_t[]){ROWS}, ends), DC_OK);
+    if (with_keys)
+        assert_int_equal(dc_npz_writer_put(w, "keys", DC_U1, 2, (int64_t[]){ROWS, KEYS}, keys),
+                         DC_OK);
+    assert_int_equal(dc_npz_writer_save(w), DC_OK);
+    dc_npz_writer_free(w);
+}
+
+// The store has the bytes, shape and hash of the file that it came from.
+static void same_pictures(const dc_dataset *file) {
+    dc_dataset data;
+    assert_int_equal(dc_dataset_load(&data, store), DC_OK);
+    const dc_column *column = dc_dataset_column(&data, "obs");
+    assert_true(data.hash == file->hash && dc_dataset_hash(&data) == file->hash);
+    assert_int_equal(column->type, DC_TYPE_U8);
+    assert_null(column->values);
+    assert_true(column->mapped && column->whole && column->width == PIXELS && column->ndim == 3);
+    assert_memory_equal(column->shape, ((int64_t[]){2, 2, 3}), 3 * sizeof(int64_t));
+    assert_memory_equal(column->bytes, pictures, sizeof pictures);
+    assert_memory_equal(dc_dataset_column(&data, "act")->values, act, sizeof act);
+    column = dc_dataset_column(&data, "keys");
+    if (column) assert_memory_equal(column->bytes, keys, sizeof keys);
+    dc_dataset_fini(&data);
+}
+
+// Shards of 1024 rows of 12 bytes are whole pages, of 3 bytes they are not.
+static void test_bytes(void **state) {
+    (void)state;
+    for (int with_keys = 0; with_keys <= 1; with_keys++) {
+        dc_dataset file;
+        uint64_t total = 0;
+        write_pictures(npz, with_keys);
+        assert_int_equal(dc_dataset_load(&file, npz), DC_OK);
+        for (int64_t shard = DC_STORE_UNIT; shard <= 8 * DC_STORE_UNIT; shard *= 2) {
+            dc_status status = convert(shard, NULL, NULL);
+            if (with_keys && shard < 4 * DC_STORE_UNIT) {
+                assert_int_equal(status, DC_BAD_INPUT);
+                assert_non_null(strstr(dc_error(), "4096"));
+                assert_false(dc_file_exists(store));
+                continue;
+            }
+            assert_int_equal(status, DC_OK);
+            same_pictures(&file);
+            remove_store();
+        }
+        assert_int_equal(convert(8 * DC_STORE_UNIT, stop_half, &total), DC_INTERRUPTED);
+        assert_int_equal(total, sizeof pictures + sizeof act + (with_keys ? sizeof keys : 0));
+        dc_dataset_fini(&file);
+    }
+    write_npz(1);
 }
 
 // ---- failures ----
@@ -132,11 +207,6 @@ static void test_disk_full(void **state) {
     remove_store();
 }
 
-static bool stop_half(void *ctx, uint64_t done, uint64_t total) {
-    *(uint64_t *)ctx = total;
-    return done < total / 2;
-}
-
 static void test_interrupted(void **state) {
     (void)state;
     uint64_t total = 0;
@@ -161,7 +231,10 @@ static void test_stream(void **state) {
         assert_int_equal(dc_npz_stream_open(&stream, &file, entry, &npy), DC_OK);
         for (uint64_t at = 0, n = 1; at < npy.count; at += n, n = n * 3 % 1009) {
             if (n > npy.count - at) n = npy.count - at;
-            assert_int_equal(dc_npz_stream_floats(stream, n, got + at), DC_OK);
+            if (n % 2)
+                assert_int_equal(dc_npz_stream_floats(stream, n, got + at), DC_OK);
+            else
+                assert_int_equal(dc_npz_stream_values(stream, n, got + at), DC_OK);
         }
         dc_npz_stream_close(stream);
         assert_memory_equal(got, obs, sizeof obs);
@@ -176,27 +249,29 @@ static void test_ahead(void **state) {
     assert_int_equal(convert(DC_STORE_UNIT, NULL, NULL), DC_OK);
     dc_dataset data;
     assert_int_equal(dc_dataset_load(&data, store), DC_OK);
-    dc_sampler_spec spec = {.seed = 3,
-                            .batch = 64,
-                            .segments = DC_SEG_TREE,
-                            .slots = 8,
-                            .propagation = true,
-                            .n = 5,
-                            .gamma = 0.9,
-                            .goal_future = 1};
+    row_spec spec = {.seed = 3,
+                     .batch = 64,
+                     .segments = SEG_TREE,
+                     .slots = 8,
+                     .propagation = true,
+                     .n = 5,
+                     .gamma = 0.9,
+                     .goal_future = 1};
+    dc_row_table rows = row_table(&spec);
+    int end = dc_rows_find(&rows, "segment_end");
     dc_feeds feeds = {.batch = 64, .feed_count = 1};
-    feeds.feeds[0] = (dc_feed){.column = dc_dataset_column(&data, "obs"), .stream = DC_J};
+    feeds.feeds[0] = (dc_feed){.column = dc_dataset_column(&data, "obs"), .rule = end};
     dc_sampler *sampler;
     dc_ahead ahead;
-    assert_int_equal(dc_sampler_new(&sampler, &data, &spec), DC_OK);
-    assert_int_equal(dc_ahead_init(&ahead, &data, &spec), DC_OK);
+    assert_int_equal(dc_sampler_new(&sampler, &data, &rows), DC_OK);
+    assert_int_equal(dc_ahead_init(&ahead, &data, &rows), DC_OK);
     assert_non_null(ahead.scout);
     int64_t next[64];
     for (uint64_t step = 0; step < 200; step++) {
         assert_int_equal(dc_sampler_next(sampler, step), DC_OK);
-        if (step) assert_memory_equal(dc_sampler_stream(sampler, DC_J), next, sizeof next);
+        if (step) assert_memory_equal(dc_sampler_stream(sampler, end), next, sizeof next);
         assert_int_equal(dc_ahead_next(&ahead, &feeds, sampler, NULL), DC_OK);
-        memcpy(next, dc_sampler_stream(ahead.scout, DC_J), sizeof next);
+        memcpy(next, dc_sampler_stream(ahead.scout, end), sizeof next);
     }
     dc_ahead_fini(&ahead);
     dc_sampler_free(sampler);
@@ -204,7 +279,7 @@ static void test_ahead(void **state) {
     remove_store();
     // A file in memory needs no scout.
     assert_int_equal(dc_dataset_load(&data, npz), DC_OK);
-    assert_int_equal(dc_ahead_init(&ahead, &data, &spec), DC_OK);
+    assert_int_equal(dc_ahead_init(&ahead, &data, &rows), DC_OK);
     assert_null(ahead.scout);
     dc_dataset_fini(&data);
 }
@@ -225,8 +300,8 @@ static size_t resident(void) {
 static void write_big(dc_store_index *index, int64_t *shards) {
     *index = (dc_store_index){.rows = BIG_ROWS, .traj_count = BIG_ROWS / BIG_TRAJ};
     index->column_count = 2;
-    index->columns[0] = (dc_store_column){"obs", DC_F4, 1, {BIG_WIDTH}, BIG_WIDTH};
-    index->columns[1] = (dc_store_column){"act", DC_F4, 1, {1}, 1};
+    index->columns[0] = (dc_store_column){"obs", DC_TYPE_F32, DC_F4, 1, {BIG_WIDTH}, BIG_WIDTH};
+    index->columns[1] = (dc_store_column){"act", DC_TYPE_F32, DC_F4, 1, {1}, 1};
     index->shard_count = 4;
     index->shards = shards;
     for (int s = 0; s < 4; s++)
@@ -279,9 +354,10 @@ static void test_resident(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_array),   cmocka_unit_test(test_disk_full),
-        cmocka_unit_test(test_interrupted), cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_ahead),       cmocka_unit_test(test_resident),
+        cmocka_unit_test(test_one_array), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_disk_full), cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_stream),    cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_resident),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -89,6 +89,91 @@ def test_types():
         same(s.at("f.npz"), discrete)
 
 
+def pictures(rows, seed=0, **more):
+    rng = np.random.default_rng(seed)
+    return {"observations": rng.integers(0, 256, (rows, 8, 9, 3)).astype(np.uint8), "keys": rng.integers(0, 256, rows).astype(np.uint8), **more}
+
+
+def test_pictures():
+    """uint8 arrays are bytes on disk, in numpy and back in an .npz; only actions are not."""
+    with Scratch("store") as s:
+        for packed in False, True:
+            arrays = make(s.at("a.npz"), 9000, 1, packed, **pictures(9000, actions=np.arange(9000).astype(np.uint8) % 7))
+            bad(1, ["4096"], "data", "convert", s.at("a.npz"), s.at("d"), "--rows-per-shard", 1024)
+            good("data", "convert", s.at("a.npz"), s.at("d"), "--rows-per-shard", 4096)
+            index = json.load(open(s.at("d", "index.json")))
+            types = {c["name"]: (c["dtype"], c["shape"], c["source"]) for c in index["columns"]}
+            assert types["obs"] == ("uint8", [8, 9, 3], "uint8") and types["keys"] == ("uint8", [], "uint8"), types
+            assert types["act"] == ("float32", [], "uint8") and types["qvel"] == ("float32", [], "float32"), types
+            parts = [np.fromfile(s.at("d", f"obs-{i:05d}.u8"), np.uint8) for i in range(3)]
+            assert np.array_equal(np.concatenate(parts), arrays["observations"].ravel())
+            assert os.path.getsize(s.at("d", "keys-00000.u8")) == 4096 and not os.path.exists(s.at("d", "obs-00000.f32"))
+            good("data", "convert", s.at("d"), s.at("b.npz"), "--level", int(packed))
+            same(s.at("b.npz"), arrays)
+            infos = [json.loads(good("data", "info", s.at(name), "--json")) for name in ("a.npz", "d", "b.npz")]
+            for info in infos:
+                assert (info["obs_type"], info["obs_dim"], info["obs_min"], info["obs_max"]) == ("uint8", 216, 0, 255), info
+                assert (info["act_type"], info["act_max"], info["hash"]) == ("float32", 6, index["hash"]), info
+            assert {a["name"]: a["dtype"] for a in infos[1]["arrays"]}["obs"] == "uint8"
+            assert "216 values a row, uint8, from 0 to 255" in good("data", "info", s.at("d"))
+            assert good("sample", "--data", s.at("a.npz")) == good("sample", "--data", s.at("d"))
+            shutil.rmtree(s.at("d"))
+
+
+def test_memory():
+    """Pictures take their bytes of memory, not four times as much."""
+    with Scratch("store", disk=True) as s:
+        make(s.at("a.npz"), 20000, 0, observations=np.zeros((20000, 64, 64, 3), np.uint8))
+        words = [DCRL, "data", "info", s.at("a.npz"), "--json"]
+        most = subprocess.run([sys.executable, "-c", "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL);"
+                               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)", *words], capture_output=True, text=True, check=True)
+        size = os.path.getsize(s.at("a.npz")) / 1024
+        assert int(most.stdout) < 2.5 * size, (most.stdout, size)  # the mapped file counts too
+
+
+def test_old_store():
+    """A store from before there were bytes: uint8 pictures lie there as float32, and stay so."""
+    with Scratch("store") as s:
+        arrays = make(s.at("a.npz"), 3000, 0, **pictures(3000))
+        floats = {k: v.astype(np.float32) if v.dtype == np.uint8 else v for k, v in arrays.items()}
+        np.savez(s.at("f.npz"), **floats)
+        good("data", "convert", s.at("f.npz"), s.at("d"))
+        path = s.at("d", "index.json")
+        index = json.load(open(path))
+        for column in index["columns"]:
+            assert column["dtype"] == "float32"
+            if column["name"] in ("obs", "keys"):
+                column["source"] = "uint8"
+        with open(path, "w") as file:
+            json.dump(index, file)
+        info = json.loads(good("data", "info", s.at("d"), "--json"))
+        assert info["obs_type"] == "float32" and info["hash"] == hash_of(s.at("f.npz")) != hash_of(s.at("a.npz"))
+        good("data", "convert", s.at("d"), s.at("b.npz"))
+        same(s.at("b.npz"), arrays)
+
+
+def test_broken_bytes():
+    """What an index may not say of columns of bytes."""
+    with Scratch("store") as s:
+        make(s.at("a.npz"), 9000, 0, **pictures(9000))
+        good("data", "convert", s.at("a.npz"), s.at("d"), "--rows-per-shard", 4096)
+        path = s.at("d", "index.json")
+        index = json.load(open(path))
+        act = next(i for i, c in enumerate(index["columns"]) if c["name"] == "act")
+        obs = next(i for i, c in enumerate(index["columns"]) if c["name"] == "obs")
+        for place, new, words in [
+            (("columns", act, "dtype"), "uint8", "actions are no bytes"),
+            (("columns", obs, "dtype"), "float32", "obs-00000.f32"),
+            (("columns", obs, "dtype"), "int8", "columns of int8 cannot be read yet"),
+            (("columns", obs, "shape"), [8, 9, 4], "obs-00000.u8"),
+            (("shards",), [4096, 1024, 3880], "whole pages"),
+        ]:
+            with open(path, "w") as file:
+                json.dump(set_at(index, place, new), file)
+            bad(1, [words, s.at("d")], "data", "info", s.at("d"))
+            bad(1, [words, s.at("d")], "sample", "--data", s.at("d"))
+
+
 def test_several():
     with Scratch("store") as s:
         parts = [make(s.at(f"{i}.npz"), rows, i, packed=i % 2 == 0) for i, rows in enumerate([1000, 3, 5000, 1024])]

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "algo/backup.h"
 #include "env/lock.h"
 #include "rollout/lock_eval.h"
 
@@ -288,7 +289,7 @@ static void world_open(world *w, int horizon, dc_pool *pool) {
     assert_int_equal(dc_algo_find("dcrl", &algo), DC_OK);
     assert_true(algo->config_size <= sizeof config);
     dc_options_init(algo->options, config);
-    dc_agent_options options = {.seed = 2, .batch = 16, .hidden = {2, {24, 40}}};
+    dc_agent_options options = {.seed = 2, .batch = 16, .hidden = {2, {24, 40}}, .form = &dc_form_distance, .gamma = 0.99};
     assert_int_equal(dc_agent_init(&w->agent, algo, config, &options, &w->data, pool), DC_OK);
     for (int64_t i = 0; i < w->agent.params.slabs.size; i++)
         w->agent.params.slabs.live[i] += (dc_real)(0.3 * sin((double)i));
@@ -319,7 +320,7 @@ static void check_evaluation(int horizon, dc_pool *pool) {
 // Numbers of pairs below, at and above what the critic is asked at once.
 static void test_distances(void **state) {
     (void)state;
-    const int counts[] = {1, DC_ASK_ROWS, DC_ASK_ROWS + 1, 2500};
+    const int counts[] = {1, DC_QUERY_ROWS, DC_QUERY_ROWS + 1, 2500};
     int64_t s[2500], g[2500];
     float d[2501];
     world w;

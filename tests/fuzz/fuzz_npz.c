@@ -79,6 +79,17 @@ static void read_entry(dc_npz *npz, const dc_npz_entry *entry) {
     dc_arena_fini(&arena);
 }
 
+// A column has values of its type and no others; its shape makes its width; actions are no bytes.
+static void check_column(const dc_column *c) {
+    int64_t width = 1;
+    for (int d = 0; d < c->ndim; d++)
+        width *= c->shape[d];
+    DC_CHECK(width == c->width);
+    DC_CHECK((c->type == DC_TYPE_F32) == (c->values != NULL));
+    DC_CHECK((c->type == DC_TYPE_U8) == (c->bytes != NULL));
+    DC_CHECK(c->type == DC_TYPE_F32 || strcmp(c->name, "act") != 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     dc_npz npz;
     if (dc_npz_open_memory(&npz, "fuzz.npz", bytes, n) != DC_OK) return 0;
@@ -89,6 +100,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     if (dc_dataset_read(&data, &npz) == DC_OK) {
         DC_CHECK(data.hash == dc_dataset_hash(&data));
         DC_CHECK(data.traj_count > 0 && data.traj_start[data.traj_count] == data.rows);
+        for (int c = 0; c < data.column_count; c++)
+            check_column(&data.columns[c]);
     }
     dc_dataset_fini(&data);
     dc_npz_close(&npz);

@@ -12,8 +12,11 @@ static void check_column(const dc_store_index *index, const dc_store_column *c) 
     int64_t width = 1;
     for (int d = 0; d < c->ndim; d++)
         width *= c->shape[d];
-    DC_CHECK(width == c->width && width >= 1 && c->source < DC_DTYPES);
+    DC_CHECK(width == c->width && width >= 1 && c->source < DC_DTYPES && c->type < DC_TYPES);
     DC_CHECK((uint64_t)index->rows <= (uint64_t)INT64_MAX / sizeof(float) / (uint64_t)width);
+    for (int s = 0; s + 1 < index->shard_count; s++)
+        DC_CHECK((uint64_t)index->shards[s] * dc_store_row_size(c) % DC_STORE_PAGE == 0);
+    DC_CHECK(c->type == DC_TYPE_F32 || strcmp(c->name, "act") != 0);
     DC_CHECK(dc_store_name_ok(c->name) && !strchr(c->name, '/') && strcmp(c->name, "..") != 0);
 }
 

@@ -15,9 +15,22 @@
 static const dc_int_list hidden = {2, {300, 200}};
 enum { IN = 40, OUT = 30, MEMBERS = 2 };
 
+static void declare(dc_mlp *net, dc_params *params, const char *name, int e, double out_gain,
+                    bool target) {
+    dc_mlp_declare(net, params,
+                   &(dc_mlp_spec){.name = name,
+                                  .e = e,
+                                  .in = IN,
+                                  .out = OUT,
+                                  .hidden = &hidden,
+                                  .out_gain = out_gain,
+                                  .layernorm = true,
+                                  .has_target = target});
+}
+
 static void open_net(dc_params *params, dc_mlp *net, double out_gain, uint64_t seed) {
     *params = (dc_params){0};
-    dc_mlp_declare(net, params, "critic", MEMBERS, IN, &hidden, OUT, out_gain, true);
+    declare(net, params, "critic", MEMBERS, out_gain, true);
     assert_int_equal(dc_params_alloc(params, seed), DC_OK);
 }
 
@@ -135,8 +148,8 @@ static void test_second_network(void **state) {
     dc_params one, two = {0};
     dc_mlp net, policy;
     open_net(&one, &net, 1, 3);
-    dc_mlp_declare(&net, &two, "critic", MEMBERS, IN, &hidden, OUT, 1, true);
-    dc_mlp_declare(&policy, &two, "policy", 1, IN, &hidden, OUT, 0.01, false);
+    declare(&net, &two, "critic", MEMBERS, 1, true);
+    declare(&policy, &two, "policy", 1, 0.01, false);
     assert_int_equal(dc_params_alloc(&two, 3), DC_OK);
     assert_memory_equal(one.slabs.live, two.slabs.live, (size_t)one.slabs.size * sizeof(dc_real));
     assert_int_equal(two.slabs.ema_size, one.slabs.size);

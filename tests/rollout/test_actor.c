@@ -1,57 +1,46 @@
-// A policy from a checkpoint: its actions are those of a plain reference in double, whichever rows are asked
-// with it, and weights that do not fit are refused in one line.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+// A policy from a checkpoint of a run: its actions are those of a plain reference in double, whichever rows are
+// asked with it; the steps that its value predicts are the reference's; and a file that was changed, or that
+// describes something else than it holds, is refused in one line.
+#include "../train/edit.h"
+#include "played.h"
 
 #include "rollout/actor.h"
 #include "sample/noise.h"
-#include "train/weights.h"
 
-enum { IN = 5, ACT = 2, ROWS = 40, SAMPLES = 7, STEPS = 4, SEED = 9, WIDE = 24 };
+#include <unistd.h>
 
-static char path[64];
-static const dc_int_list hidden = {2, {WIDE, 16}};
+enum { OBS = 3, ACT = 2, ROWS = 40, SAMPLES = 7, STEPS = 4, SEED = 9, IN_MAX = 2 * OBS };
 
-// Networks with weights that matter: policies begin near zero, which would hide mistakes.
-typedef struct nets {
-    dc_params params;
-    dc_mlp actor, critic;
-} nets;
+static char root[] = "/tmp/dcrl_actor_XXXXXX", folder[64], path[DC_PATH_MAX];
+static dc_dataset data;
 
-static void make(nets *n, int kind, const char *critic, uint64_t seed) {
-    *n = (nets){0};
-    int extra = kind == DC_POLICY_REJECTION ? ACT + 1 : 0;
-    dc_mlp_declare(&n->actor, &n->params, "actor", 1, IN + extra, &hidden, ACT, 1.5, false);
-    if (critic) dc_mlp_declare(&n->critic, &n->params, critic, 2, IN + ACT, &hidden, 1, 1, false);
-    assert_int_equal(dc_params_alloc(&n->params, seed), DC_OK);
-    for (int i = 0; i < n->params.count; i++) { // biases that are not zero
-        const dc_param_row *row = &n->params.rows[i];
-        for (int k = 0; row->init != DC_INIT_XAVIER && k < row->e * row->cols; k++)
-            n->params.slabs.live[row->offset + k] += (dc_real)(0.1 * sin(i + 3 * k));
-    }
+// A run of some kind, saved at `path`.
+typedef struct kind {
+    const char *policy, *rep, *layernorm;
+} kind;
+
+static void make(dc_run *run, kind k) {
+    const char *const pairs[] = {
+        "form",       "value",  "policy", k.policy, "rep", k.rep,     "actor_layernorm",
+        k.layernorm,  "hidden", "24,16",  "batch",  "8",   "samples", "7",
+        "flow_steps", "4",      "seed",   "4",      "env", "maze",    "threads",
+        "1",          NULL};
+    remove_tree(folder);
+    start_played(run, &data, folder, "dcrl", pairs);
+    save_played(run, path);
 }
 
-static void save(const nets *n) {
-    dc_st_tensor tensors[DC_PARAMS_MAX];
-    static char names[DC_PARAMS_MAX][DC_WEIGHT_NAME];
-    for (int i = 0; i < n->params.count; i++)
-        dc_weight_describe(&n->params.rows[i], n->params.slabs.live, "", names[i], &tensors[i]);
-    assert_int_equal(dc_st_write(path, tensors, (size_t)n->params.count, NULL, 0), DC_OK);
+static const dc_mlp *mlp_of(const dc_run *run, const char *name) {
+    const dc_net *net = dc_nets_find(&run->agent.nets, name);
+    assert_non_null(net);
+    return &net->mlp;
 }
 
 // Member e of a network on one row.
-static void apply(const nets *n, const dc_mlp *m, int e, const double *row, double *out) {
+static void apply(const dc_run *run, const char *net, int e, const double *row, double *out) {
     double x[64], y[64];
-    const dc_real *p = n->params.slabs.live;
+    const dc_mlp *m = mlp_of(run, net);
+    const dc_real *p = run->agent.params.slabs.live;
     int in = m->in;
     memcpy(x, row, (size_t)in * sizeof *x);
     for (int l = 0; l < m->layers; l++) {
@@ -68,11 +57,12 @@ static void apply(const nets *n, const dc_mlp *m, int e, const double *row, doub
         }
         for (int o = 0; o < width; o++)
             var += (y[o] - mean) * (y[o] - mean) / width;
+        bool plain = l == m->layers - 1 || !m->layernorm;
         for (int o = 0; o < width; o++)
-            x[o] = l == m->layers - 1 ? y[o]
-                                      : (y[o] - mean) / sqrt(var + 1e-6) *
-                                                (double)p[m->layer[l].scale + e * width + o] +
-                                            (double)p[m->layer[l].bias + e * width + o];
+            x[o] = plain ? y[o]
+                         : (y[o] - mean) / sqrt(var + 1e-6) *
+                                   (double)p[m->layer[l].scale + e * width + o] +
+                               (double)p[m->layer[l].bias + e * width + o];
         in = width;
     }
     memcpy(out, x, (size_t)m->out * sizeof *out);
@@ -82,71 +72,98 @@ static double clip(double x) {
     return fmax(-1, fmin(1, x));
 }
 
+// The value of both members at [s | g | a].
+static void judge(const dc_run *run, const float *row, int in, const double *a, double q[2]) {
+    double x[IN_MAX + ACT];
+    for (int c = 0; c < in; c++)
+        x[c] = (double)row[c];
+    for (int c = 0; c < ACT; c++)
+        x[in + c] = a[c];
+    for (int e = 0; e < 2; e++)
+        apply(run, in == IN_MAX ? "critic" : "oracle_critic", e, x, &q[e]);
+}
+
 // One candidate by Euler's method, and its worth.
-static double candidate(const nets *n, const float *row, uint64_t moment, int number, double *a) {
-    double x[IN + ACT + 1], v[ACT], q[2];
-    for (int c = 0; c < IN; c++)
+static double candidate(const dc_run *run, const float *row, int in, uint64_t moment, int number,
+                        double *a) {
+    double x[IN_MAX + ACT + 1], v[ACT], q[2];
+    for (int c = 0; c < in; c++)
         x[c] = (double)row[c];
     for (int c = 0; c < ACT; c++)
         a[c] =
             (double)dc_draw_normal(SEED, DC_STREAM_CANDIDATE, moment, (uint32_t)(number * ACT + c));
     for (int s = 0; s < STEPS; s++) {
-        memcpy(x + IN, a, ACT * sizeof *a);
-        x[IN + ACT] = (double)s / STEPS;
-        apply(n, &n->actor, 0, x, v);
+        memcpy(x + in, a, ACT * sizeof *a);
+        x[in + ACT] = (double)s / STEPS;
+        apply(run, "actor", 0, x, v);
         for (int c = 0; c < ACT; c++)
             a[c] += v[c] / STEPS;
     }
     for (int c = 0; c < ACT; c++)
-        x[IN + c] = a[c] = clip(a[c]);
-    for (int e = 0; e < 2; e++)
-        apply(n, &n->critic, e, x, &q[e]);
+        a[c] = clip(a[c]);
+    judge(run, row, in, a, q);
     return fmin(q[0], q[1]);
 }
 
-static void inputs(float rows[ROWS][IN], uint64_t moments[ROWS]) {
-    for (int r = 0; r < ROWS; r++) {
-        moments[r] = dc_actor_moment(r % 5, r / 5, 3 * r);
-        for (int c = 0; c < IN; c++)
-            rows[r][c] = dc_draw_normal(1, 99, (uint64_t)r, (uint32_t)c);
-    }
+typedef struct asked { // rows are packed: (ROWS, in) of the actor that is asked
+    float rows[ROWS * IN_MAX], actions[ROWS][ACT];
+    uint64_t moments[ROWS];
+} asked;
+
+static void ask(asked *q, int in) {
+    for (int r = 0; r < ROWS; r++)
+        q->moments[r] = dc_actor_moment(r % 5, r / 5, 3 * r);
+    for (int i = 0; i < ROWS * in; i++)
+        q->rows[i] = dc_draw_normal(1, 99, (uint64_t)i, 0);
 }
 
-static dc_actor_options options(int kind) {
-    return (dc_actor_options){
-        .kind = kind, .samples = SAMPLES, .flow_steps = STEPS, .rows = ROWS, .seed = SEED};
+static void open_actor(dc_actor *actor, const dc_actor_options *o, dc_pool *pool) {
+    if (dc_actor_open(actor, path, o, pool) != DC_OK) fail_msg("%s", dc_error());
+    assert_true(actor->obs == OBS && actor->act == ACT && actor->in == actor->obs + actor->goal);
 }
+
+static void act(dc_actor *actor, asked *q) {
+    assert_int_equal(dc_actor_act(actor, ROWS, q->rows, q->moments, q->actions[0]), DC_OK);
+}
+
+static const dc_actor_options options = {.rows = ROWS, .seed = SEED};
+
+static const kind means[] = {{"ddpgbc", "", "on"}, {"ddpgbc", "0,2", "on"}, {"ddpgbc", "", "off"}},
+                  flows[] = {{"rejection", "", "on"},
+                             {"rejection", "1,2", "on"},
+                             {"rejection", "", "off"}};
 
 static void test_mean(void **state) {
     (void)state;
-    nets n;
-    make(&n, DC_POLICY_DDPGBC, "critic", 4);
-    save(&n);
-    float rows[ROWS][IN], is[ROWS][ACT];
-    uint64_t moments[ROWS];
-    inputs(rows, moments);
-    dc_actor actor;
-    dc_actor_options o = options(DC_POLICY_DDPGBC);
-    assert_int_equal(dc_actor_open(&actor, path, &o, NULL), DC_OK);
-    assert_true(actor.in == IN && actor.act == ACT);
-    assert_int_equal(dc_actor_act(&actor, ROWS, rows[0], moments, is[0]), DC_OK);
-    for (int r = 0; r < ROWS; r++) {
-        double row[IN], want[ACT];
-        for (int c = 0; c < IN; c++)
-            row[c] = (double)rows[r][c];
-        apply(&n, &n.actor, 0, row, want);
-        for (int c = 0; c < ACT; c++)
-            assert_true(fabs((double)is[r][c] - clip(want[c])) < 1e-5);
+    for (int k = 0; k < 3; k++) {
+        dc_run run;
+        asked q;
+        dc_actor actor;
+        make(&run, means[k]);
+        open_actor(&actor, &options, NULL);
+        assert_int_equal(actor.in, k == 1 ? OBS + 2 : 2 * OBS);
+        assert_string_equal(actor.from.env, "maze");
+        ask(&q, actor.in);
+        act(&actor, &q);
+        for (int r = 0; r < ROWS; r++) {
+            double row[IN_MAX], want[ACT];
+            for (int c = 0; c < actor.in; c++)
+                row[c] = (double)q.rows[r * actor.in + c];
+            apply(&run, "actor", 0, row, want);
+            for (int c = 0; c < ACT; c++)
+                assert_true(fabs((double)q.actions[r][c] - clip(want[c])) < 1e-5);
+        }
+        dc_actor_fini(&actor);
+        dc_run_fini(&run);
     }
-    dc_actor_fini(&actor);
-    dc_params_free(&n.params);
 }
 
 // The action is a candidate, and none is worth more. (Several may be the same corner of the square.)
-static void check_best(const nets *n, const float *row, uint64_t moment, const float *is) {
+static void check_best(const dc_run *run, const float *row, int in, uint64_t moment,
+                       const float *is) {
     double best = -INFINITY, own = -INFINITY, a[ACT];
     for (int i = 0; i < SAMPLES; i++) {
-        double q = candidate(n, row, moment, i, a), off = 0;
+        double q = candidate(run, row, in, moment, i, a), off = 0;
         for (int c = 0; c < ACT; c++)
             off = fmax(off, fabs((double)is[c] - a[c]));
         best = fmax(best, q);
@@ -157,23 +174,18 @@ static void check_best(const nets *n, const float *row, uint64_t moment, const f
 
 static void test_rejection(void **state) {
     (void)state;
-    const char *critics[] = {"critic", "oracle_critic"};
-    for (int k = 0; k < 2; k++) {
-        nets n;
-        make(&n, DC_POLICY_REJECTION, critics[k], 8);
-        save(&n);
-        float rows[ROWS][IN], is[ROWS][ACT];
-        uint64_t moments[ROWS];
-        inputs(rows, moments);
+    for (int k = 0; k < 3; k++) {
+        dc_run run;
+        asked q;
         dc_actor actor;
-        dc_actor_options o = options(DC_POLICY_REJECTION);
-        assert_int_equal(dc_actor_open(&actor, path, &o, NULL), DC_OK);
-        assert_true(actor.in == IN && actor.act == ACT);
-        assert_int_equal(dc_actor_act(&actor, ROWS, rows[0], moments, is[0]), DC_OK);
+        make(&run, flows[k]);
+        open_actor(&actor, &options, NULL);
+        ask(&q, actor.in);
+        act(&actor, &q);
         for (int r = 0; r < ROWS; r++)
-            check_best(&n, rows[r], moments[r], is[r]);
+            check_best(&run, q.rows + r * actor.in, actor.in, q.moments[r], q.actions[r]);
         dc_actor_fini(&actor);
-        dc_params_free(&n.params);
+        dc_run_fini(&run);
     }
 }
 
@@ -181,89 +193,354 @@ static void test_rejection(void **state) {
 // a part of the rows at once. Sums may be taken in another order, so it is equal to rounding, not to the bit.
 static void test_alone(void **state) {
     (void)state;
-    nets n;
-    make(&n, DC_POLICY_REJECTION, "critic", 8);
-    save(&n);
-    float rows[ROWS][IN], all[ROWS][ACT], is[ROWS][ACT];
-    uint64_t moments[ROWS];
-    inputs(rows, moments);
+    dc_run run;
+    asked all, q;
     dc_pool *pool;
-    assert_int_equal(dc_pool_new(&pool, 2), DC_OK);
     dc_actor actor;
-    dc_actor_options o = options(DC_POLICY_REJECTION);
-    assert_int_equal(dc_actor_open(&actor, path, &o, pool), DC_OK);
-    assert_int_equal(dc_actor_act(&actor, ROWS, rows[0], moments, all[0]), DC_OK);
     int moved = 0;
+    make(&run, flows[0]);
+    assert_int_equal(dc_pool_new(&pool, 2), DC_OK);
+    open_actor(&actor, &options, pool);
+    ask(&all, actor.in);
+    act(&actor, &all);
+    q = all;
     actor.at_once = 9; // five parts
-    assert_int_equal(dc_actor_act(&actor, ROWS, rows[0], moments, is[0]), DC_OK);
+    act(&actor, &q);
     for (int i = 0; i < ROWS * ACT; i++)
-        assert_true(fabsf(is[i / ACT][i % ACT] - all[i / ACT][i % ACT]) < 1e-5f);
+        assert_true(fabsf(q.actions[i / ACT][i % ACT] - all.actions[i / ACT][i % ACT]) < 1e-5f);
     for (int r = 0; r < ROWS; r++) {
-        assert_int_equal(dc_actor_act(&actor, 1, rows[r], &moments[r], is[r]), DC_OK);
+        const float *row = q.rows + r * actor.in;
+        float is[ACT];
+        assert_int_equal(dc_actor_act(&actor, 1, row, &q.moments[r], is), DC_OK);
         for (int c = 0; c < ACT; c++)
-            assert_true(fabsf(is[r][c] - all[r][c]) < 1e-5f);
-        assert_int_equal(dc_actor_act(&actor, 1, rows[r], &(uint64_t){moments[r] + 1}, is[r]),
-                         DC_OK);
-        moved += memcmp(is[r], all[r], sizeof is[r]) != 0; // other noise, another action
+            assert_true(fabsf(is[c] - all.actions[r][c]) < 1e-5f);
+        assert_int_equal(dc_actor_act(&actor, 1, row, &(uint64_t){q.moments[r] + 1}, is), DC_OK);
+        moved += memcmp(is, all.actions[r], sizeof is) != 0; // other noise, another action
     }
     assert_true(moved > ROWS / 2);
     dc_actor_fini(&actor);
     dc_pool_free(pool);
-    dc_params_free(&n.params);
+    dc_run_fini(&run);
 }
 
-static void refuse(int kind, const char *text) {
-    dc_actor actor;
-    dc_actor_options o = options(kind);
-    assert_int_equal(dc_actor_open(&actor, path, &o, NULL), DC_BAD_INPUT);
-    assert_non_null(strstr(dc_error(), text));
-}
-
-static void test_refused(void **state) {
+// Fewer candidates and Euler steps than the run was configured with, if so asked; a policy that has none
+// says so.
+static void test_other_samples(void **state) {
     (void)state;
-    nets n;
-    make(&n, DC_POLICY_REJECTION, "critic", 1);
-    save(&n);
-    refuse(DC_POLICY_DDPGBC, "policy of kind ddpgbc");
-    refuse(DC_POLICY_NONE, "has no policy");
-    n.params.slabs.live[n.critic.layer[1].w + 3] = NAN;
-    save(&n);
-    refuse(DC_POLICY_REJECTION, "critic/1/w is not finite");
-    n.params.slabs.live[n.critic.layer[1].w + 3] = 0;
-    n.params.rows[2].cols--; // a vector that is one short
-    save(&n);
-    refuse(DC_POLICY_REJECTION, "actor/0/scale has another type or shape");
-    dc_params_free(&n.params);
-    make(&n, DC_POLICY_DDPGBC, "oracle_critic", 1);
-    save(&n);
-    refuse(DC_POLICY_REJECTION, "policy of kind rejection");
-    dc_params_free(&n.params);
-    make(&n, DC_POLICY_REJECTION, NULL, 1);
-    save(&n);
-    refuse(DC_POLICY_REJECTION, "has no critic");
-    dc_params_free(&n.params);
-    dc_st_tensor tensor = {"actor/0/w", DC_ST_F32, 2, {1, 1}, &(float){0}, sizeof(float)};
-    assert_int_equal(dc_st_write(path, &tensor, 1, NULL, 0), DC_OK);
-    refuse(DC_POLICY_REJECTION, "impossible shape");
-    tensor.name = "critic/0/w";
-    assert_int_equal(dc_st_write(path, &tensor, 1, NULL, 0), DC_OK);
-    refuse(DC_POLICY_REJECTION, "has no policy");
+    dc_run run;
+    asked few, all;
+    dc_actor actor;
+    dc_actor_options one = {.rows = ROWS, .seed = SEED, .samples = 1};
+    make(&run, flows[0]);
+    ask(&few, IN_MAX);
+    all = few;
+    open_actor(&actor, &options, NULL);
+    act(&actor, &all);
+    dc_actor_fini(&actor);
+    open_actor(&actor, &one, NULL);
+    act(&actor, &few);
+    dc_actor_fini(&actor);
+    int others = 0;
+    for (int r = 0; r < ROWS; r++) {
+        double a[ACT];
+        candidate(&run, few.rows + r * IN_MAX, IN_MAX, few.moments[r], 0, a);
+        for (int c = 0; c < ACT; c++)
+            assert_true(fabs((double)few.actions[r][c] - a[c]) < 1e-5);
+        others += memcmp(few.actions[r], all.actions[r], sizeof few.actions[r]) != 0;
+    }
+    assert_true(others > ROWS / 4);
+    dc_run_fini(&run);
+    make(&run, means[0]);
+    assert_int_equal(dc_actor_open(&actor, path, &one, NULL), DC_USAGE);
+    assert_non_null(strstr(dc_error(), "policy=rejection"));
+    dc_run_fini(&run);
+}
+
+// Steps by the value: log_gamma of sigmoid(logit), the larger of two members, in parts or at once.
+static void test_steps(void **state) {
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        dc_run run;
+        asked q;
+        dc_actor actor;
+        dc_actor_options o = options;
+        float steps[ROWS];
+        o.value = true;
+        make(&run, k ? means[1] : flows[0]);
+        open_actor(&actor, &o, NULL);
+        ask(&q, actor.in);
+        act(&actor, &q);
+        if (k) actor.at_once = 7;
+        assert_int_equal(dc_actor_steps(&actor, ROWS, q.rows, q.actions[0], steps), DC_OK);
+        for (int r = 0; r < ROWS; r++) {
+            double a[ACT], logit[2], most = 0;
+            for (int c = 0; c < ACT; c++)
+                a[c] = (double)q.actions[r][c];
+            judge(&run, q.rows + r * actor.in, actor.in, a, logit);
+            for (int e = 0; e < 2; e++)
+                most = fmax(most, log(1 / (1 + exp(-logit[e]))) / log(run.options.gamma));
+            assert_true(fabs((double)steps[r] - most) < 1e-3 * (1 + most));
+        }
+        dc_actor_fini(&actor);
+        dc_run_fini(&run);
+    }
+}
+
+// ---- files that are refused ----
+
+// Both ways to open it say so, with one line that names the file and holds `text`.
+static void refuse(dc_status status, const char *text) {
+    dc_actor actor;
+    dc_checkpoint_policy policy;
+    assert_int_equal(dc_checkpoint_open(&policy, path), status);
+    for (int way = 0; way < 2; way++) {
+        if (way) assert_int_equal(dc_actor_open(&actor, path, &options, NULL), status);
+        if (!strstr(dc_error(), text)) fail_msg("'%s' lacks '%s'", dc_error(), text);
+        const char *named = strstr(dc_error(), path);
+        if (!named || strstr(named + 1, path)) fail_msg("'%s' names its file not once", dc_error());
+    }
+}
+
+static void expect_open(void) {
+    dc_checkpoint_policy policy;
+    if (dc_checkpoint_open(&policy, path) != DC_OK) fail_msg("%s", dc_error());
+    dc_checkpoint_close(&policy);
+    dc_checkpoint_close(&policy); // and twice
+}
+
+static void no_policy(const char *agent, const char *const *pairs) {
+    dc_run run;
+    dc_actor actor;
+    remove_tree(folder);
+    start_played(&run, &data, folder, agent, pairs);
+    save_played(&run, path);
+    expect_open();
+    assert_int_equal(dc_actor_open(&actor, path, &options, NULL), DC_BAD_INPUT);
+    assert_non_null(strstr(dc_error(), "has no policy"));
+    dc_run_fini(&run);
+}
+
+static void test_no_policy(void **state) {
+    (void)state;
+    no_policy("dcrl",
+              (const char *const[]){"form", "value", "policy", "none", "hidden", "8", NULL});
+    no_policy("td-n",
+              (const char *const[]){"form", "distance", "hidden", "8,8", "batch", "4", NULL});
+}
+
+// The bytes of the good file with those from `at` on exchanged.
+static void edit(const char *bytes, size_t n, size_t at, const char *other, size_t m) {
+    char *copy = malloc(n);
+    assert_non_null(copy);
+    memcpy(copy, bytes, n);
+    memcpy(copy + at, other, m);
+    assert_int_equal(dc_file_write(path, copy, n), DC_OK);
+    free(copy);
+}
+
+// Every word of the metadata, a letter changed.
+static void test_edited_metadata(void **state) {
+    (void)state;
+    dc_run run;
+    dc_st_file file;
+    char *bytes;
+    size_t n;
+    make(&run, flows[0]);
+    assert_int_equal(dc_file_read(path, 1 << 24, &bytes, &n), DC_OK);
+    assert_int_equal(dc_st_parse(&file, "good", bytes, n), DC_OK);
+    int edits = 0;
+    for (size_t m = 0; m < file.meta_count; m++) {
+        const char *value = file.metas[m].value;
+        if (!strcmp(file.metas[m].key, "format") || strchr(value, '\n')) continue;
+        char quoted[2 * DC_PATH_MAX];
+        snprintf(quoted, sizeof quoted, "\"%s\"", value);
+        size_t at = 8, length = strlen(quoted);
+        while (at + length < n && memcmp(bytes + at, quoted, length) != 0)
+            at++;
+        assert_true(at + length < n);
+        char last = quoted[length - 2], other = last == '1'   ? '2'
+                                                : last == 'e' ? 'f'
+                                                              : (char)(last ^ 1);
+        edit(bytes, n, at + length - 2, &other, 1);
+        refuse(DC_BAD_INPUT, "is damaged");
+        edits++;
+    }
+    assert_int_equal(edits, 6); // agent, env, step, seed, networks, hash
+    static const char *const words[] = {"gamma", "alpha", "flow_steps", "\\\"obs\\\": 3",
+                                        "actor_gain"};
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++) { // in the method's options
+        size_t at = 8, length = strlen(words[w]);
+        while (at + length < n && memcmp(bytes + at, words[w], length) != 0)
+            at++;
+        if (at + length >= n) fail_msg("no %s", words[w]);
+        char other = (char)(bytes[at + length - 1] ^ 1);
+        edit(bytes, n, at + length - 1, &other, 1);
+        refuse(DC_BAD_INPUT, "is damaged");
+    }
+    dc_st_close(&file);
+    assert_int_equal(dc_file_write(path, bytes, n), DC_OK);
+    expect_open();
+    free(bytes);
+    dc_run_fini(&run);
+}
+
+// One bit of each matrix of the policy and of its critic.
+static void test_flipped_weights(void **state) {
+    (void)state;
+    dc_run run;
+    dc_st_file file;
+    char *bytes;
+    size_t n;
+    int flips = 0;
+    make(&run, flows[0]);
+    assert_int_equal(dc_file_read(path, 1 << 24, &bytes, &n), DC_OK);
+    assert_int_equal(dc_st_parse(&file, "good", bytes, n), DC_OK);
+    for (size_t t = 0; t < file.count; t++) {
+        const dc_st_tensor *tensor = &file.tensors[t];
+        size_t at = (size_t)((const char *)tensor->bytes - bytes) + tensor->size * t / file.count;
+        char other = (char)(bytes[at] ^ 1 << t % 8);
+        edit(bytes, n, at, &other, 1);
+        refuse(DC_BAD_INPUT, "is damaged");
+        flips++;
+    }
+    assert_true(flips > 40);
+    dc_st_close(&file);
+    free(bytes);
+    dc_run_fini(&run);
+}
+
+// Files with a hash that fits, whose content does not.
+static void more_gamma(parts *p) {
+    static char text[1 << 14];
+    snprintf(text, sizeof text, "%s", find_meta(p, "method")->value);
+    char *at = strstr(text, "\"gamma\": 0");
+    assert_non_null(at);
+    at[9] = '1';
+    set_meta(p, "method", text);
+}
+static void unknown_option(parts *p) {
+    static char text[1 << 14];
+    snprintf(text, sizeof text, "%s", find_meta(p, "method")->value);
+    char *at = strstr(text, "\"alpha\"");
+    assert_non_null(at);
+    at[2] = 'x';
+    set_meta(p, "method", text);
+}
+static void no_object(parts *p) {
+    set_meta(p, "method", "[1, 2]");
+}
+static void no_json(parts *p) {
+    set_meta(p, "method", "{\"obs\": 3,");
+}
+static void no_method(parts *p) {
+    drop_meta(p, "method");
+}
+static void no_networks(parts *p) {
+    drop_meta(p, "networks");
+}
+static void other_networks(parts *p) {
+    set_meta(p, "networks", "critic mlp 2 x (8,24,16,1) target");
+}
+static void unknown_agent(parts *p) {
+    set_meta(p, "agent", "dcrll");
+}
+static void no_agent(parts *p) {
+    drop_meta(p, "agent");
+}
+static void no_hash(parts *p) {
+    drop_meta(p, "hash");
+}
+static void no_metas(parts *p) {
+    p->meta_count = 0;
+}
+static void later_format(parts *p) {
+    set_meta(p, "format", "dcrl checkpoint 9");
+}
+static void old_format(parts *p) {
+    set_meta(p, "format", "dcrl checkpoint 1");
+}
+static void no_weight(parts *p) {
+    drop_tensor(p, "actor/1/w");
+}
+static void short_vector(parts *p) {
+    dc_st_tensor *t = find_tensor(p, "actor/0/scale");
+    t->shape[t->ndim - 1]--;
+    t->size -= sizeof(float);
+}
+static void whole_numbers(parts *p) {
+    find_tensor(p, "critic/0/b")->dtype = DC_ST_I32;
+}
+static void nan_weight(parts *p) {
+    floats_of(p, "critic/1/w")[3] = NAN;
+}
+
+static void test_other_content(void **state) {
+    (void)state;
+    static const struct {
+        void (*change)(parts *);
+        const char *text;
+    } changes[] = {{more_gamma, "describes no method"},
+                   {unknown_option, "describes no method"},
+                   {no_object, "describes no method"},
+                   {no_json, "describes no method"},
+                   {no_method, "describes no method"},
+                   {unknown_agent, "did you mean"},
+                   {no_networks, "holds networks (none)"},
+                   {other_networks, "not those of its method"},
+                   {no_agent, "is not a dcrl checkpoint"},
+                   {no_hash, "is not a dcrl checkpoint"},
+                   {no_metas, "is not a dcrl checkpoint"},
+                   {later_format, "is not a dcrl checkpoint"},
+                   {old_format, "was written by an older dcrl: train anew"},
+                   {no_weight, "actor/1/w"},
+                   {short_vector, "actor/0/scale has another type or shape"},
+                   {whole_numbers, "critic/0/b has another type or shape"},
+                   {nan_weight, "critic/1/w is not finite"}};
+    dc_run run;
+    char *bytes;
+    size_t n;
+    make(&run, flows[0]);
+    assert_int_equal(dc_file_read(path, 1 << 24, &bytes, &n), DC_OK);
+    for (size_t c = 0; c < sizeof changes / sizeof *changes; c++) {
+        parts p;
+        take_apart(&p, bytes, n);
+        changes[c].change(&p);
+        set_hash(&p);
+        put_together(&p, path);
+        refuse(DC_BAD_INPUT, changes[c].text);
+    }
+    assert_int_equal(dc_file_write(path, bytes, n / 2), DC_OK); // cut short
+    refuse(DC_BAD_INPUT, path);
+    assert_int_equal(dc_file_write(path, bytes, n), DC_OK);
+    expect_open();
+    free(bytes);
+    dc_run_fini(&run);
 }
 
 static int set_up(void **state) {
     (void)state;
-    snprintf(path, sizeof path, "/tmp/dcrl_actor_%ld.safetensors", (long)getpid());
+    if (!mkdtemp(root)) return -1;
+    snprintf(folder, sizeof folder, "%s/run", root);
+    make_walk(&data, OBS, ACT);
     return 0;
 }
 
 static int tear_down(void **state) {
     (void)state;
-    return unlink(path);
+    dc_dataset_fini(&data);
+    remove_tree(root);
+    return 0;
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mean), cmocka_unit_test(test_rejection), cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mean),
+                                       cmocka_unit_test(test_rejection),
+                                       cmocka_unit_test(test_alone),
+                                       cmocka_unit_test(test_other_samples),
+                                       cmocka_unit_test(test_steps),
+                                       cmocka_unit_test(test_no_policy),
+                                       cmocka_unit_test(test_edited_metadata),
+                                       cmocka_unit_test(test_flipped_weights),
+                                       cmocka_unit_test(test_other_content)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,33 +1,24 @@
 // A policy on the GPU against the same policy on the CPU: its actions, for the sizes of a maze and of a humanoid, in fp32 and
 // TF32, and the success rate of a small trained one. Skipped where there is no GPU.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "played.h"
 
 #include "env/gen.h"
 #include "rollout/eval.h"
-#include "rollout/setting.h"
 #include "sample/noise.h"
-#include "train/folder.h"
-#include "train/run.h"
+
+#include <unistd.h>
 
 typedef struct size {
     const char *name;
-    int in, act, samples, flow_steps, rows;
-    dc_int_list hidden;
+    int obs, in, act; // columns of an observation, with its goal, of an action
+    const char *rep, *samples, *flow_steps, *hidden;
+    int rows;
 } size;
 
-static const size sizes[] = {{"pointmaze", 4, 2, 32, 10, 75, {3, {512, 512, 512}}},
-                             {"odd", 13, 5, 7, 3, 11, {2, {100, 60}}},
-                             {"humanoid", 71, 21, 32, 10, 75, {4, {1024, 1024, 1024, 1024}}}};
+static const size sizes[] = {
+    {"pointmaze", 2, 4, 2, "", "32", "10", "512,512,512", 75},
+    {"odd", 10, 13, 5, "4,3", "7", "3", "100,60", 11},
+    {"humanoid", 69, 71, 21, "0,2", "32", "10", "1024,1024,1024,1024", 75}};
 enum { SIZES = sizeof sizes / sizeof sizes[0], SEED = 9, EPISODES = 3 };
 
 typedef struct form {
@@ -40,46 +31,42 @@ typedef struct form {
 // In TF32 rounding the weights alone moves the CPU's actions by up to 7e-3.
 static const form fp32 = {"fp32", 0, 1e-4, 0}, tf32 = {"tf32", 1, 2e-2, 1};
 
-static char folder[64], path[96];
+static char folder[64], path[DC_PATH_MAX];
 static bool present; // a GPU
 static dc_pool *pool;
 
 // ---- actions ----
 
-// Weights that matter: policies begin near zero, which would hide mistakes.
-static void save_nets(const size *s, int kind) {
-    dc_params params = {0};
-    dc_mlp actor, critic;
-    dc_mlp_declare(&actor, &params, "actor", 1, s->in + dc_policy_extra(kind, s->act), &s->hidden,
-                   s->act, 1.5, false);
-    dc_mlp_declare(&critic, &params, "critic", 2, s->in + s->act, &s->hidden, 1, 1, false);
-    assert_int_equal(dc_params_alloc(&params, 4), DC_OK);
-    dc_st_tensor tensors[DC_PARAMS_MAX];
-    static char names[DC_PARAMS_MAX][DC_WEIGHT_NAME];
-    for (int i = 0; i < params.count; i++) {
-        const dc_param_row *row = &params.rows[i];
-        for (int k = 0; row->init != DC_INIT_XAVIER && k < row->e * row->cols; k++)
-            params.slabs.live[row->offset + k] += (dc_real)(0.1 * sin(i + 3 * k));
-        dc_weight_describe(row, params.slabs.live, "", names[i], &tensors[i]);
-    }
-    assert_int_equal(dc_st_write(path, tensors, (size_t)params.count, NULL, 0), DC_OK);
-    dc_params_free(&params);
+// A run of a size with a kind of policy, saved at `path`.
+static void save_size(const size *s, const char *policy) {
+    const char *const pairs[] = {"form",    "value",   "policy",     policy,        "rep",   s->rep,
+                                 "hidden",  s->hidden, "samples",    s->samples,    "seed",  "4",
+                                 "batch",   "8",       "flow_steps", s->flow_steps, "slots", "2",
+                                 "threads", "2",       NULL};
+    char run_folder[96];
+    dc_dataset data;
+    dc_run run;
+    snprintf(run_folder, sizeof run_folder, "%s/size", folder);
+    remove_tree(run_folder);
+    make_walk(&data, s->obs, s->act);
+    start_played(&run, &data, run_folder, "dcrl", pairs);
+    save_played(&run, path);
+    dc_run_fini(&run);
+    dc_dataset_fini(&data);
 }
 
-static void open_actor(dc_actor *actor, const size *s, int kind, const form *gpu) { // NULL: CPU
-    dc_actor_options o = {.kind = kind,
-                          .samples = s->samples,
-                          .flow_steps = s->flow_steps,
-                          .rows = s->rows,
+static void open_actor(dc_actor *actor, const size *s, const form *gpu) { // NULL: CPU
+    dc_actor_options o = {.rows = s->rows,
                           .seed = SEED,
-                          .judge = !gpu,
+                          .value = !gpu,
                           .cuda = gpu != NULL,
                           .precision = gpu ? gpu->precision : 0};
     if (dc_actor_open(actor, path, &o, pool) != DC_OK) fail_msg("%s", dc_error());
+    assert_int_equal(actor->in, s->in);
 }
 
 typedef struct batch {
-    float *rows, *actions[2], *worth[2]; // of CPU and GPU; worth as the CPU sees it
+    float *rows, *actions[2], *steps[2]; // of CPU and GPU; steps to the goal as the CPU sees it
     uint64_t *moments;
 } batch;
 
@@ -89,7 +76,7 @@ static void make_batch(batch *b, const size *s, int moment) {
     b->moments = calloc(n, sizeof *b->moments);
     for (int k = 0; k < 2; k++) {
         b->actions[k] = calloc(n * (size_t)s->act, sizeof *b->actions[k]);
-        b->worth[k] = calloc(n, sizeof *b->worth[k]);
+        b->steps[k] = calloc(n, sizeof *b->steps[k]);
     }
     for (int r = 0; r < s->rows; r++) {
         b->moments[r] = dc_actor_moment(r % 5, r / 5, moment);
@@ -103,12 +90,18 @@ static void free_batch(batch *b) {
     free(b->moments);
     for (int k = 0; k < 2; k++) {
         free(b->actions[k]);
-        free(b->worth[k]);
+        free(b->steps[k]);
     }
 }
 
+// The critics' least logit, from the steps that it means: sigmoid(logit) = gamma^steps.
+static double worth(float steps) {
+    double q = pow(0.99, (double)steps); // the default of gamma
+    return log(q / (1 - q));
+}
+
 // Actions are equal, or both are candidates that the critics like equally well.
-static void compare(const batch *b, const size *s, int kind, const form *f, int count) {
+static void compare(const batch *b, const size *s, bool best, const form *f, int count) {
     double worst = 0, gap = 0;
     int others = 0;
     for (int r = 0; r < count; r++) {
@@ -123,23 +116,22 @@ static void compare(const batch *b, const size *s, int kind, const form *f, int 
             continue;
         }
         others++;
-        gap = fmax(gap, fabs((double)b->worth[0][r] - (double)b->worth[1][r]));
+        gap = fmax(gap, fabs(worth(b->steps[0][r]) - worth(b->steps[1][r])));
     }
     printf("%-10s %-9s %s %3d rows: actions within %.1e, %d by another candidate, "
            "worth within %.1e\n",
-           s->name, kind == DC_POLICY_REJECTION ? "rejection" : "mean", f->name, count, worst,
-           others, gap);
-    if (kind != DC_POLICY_REJECTION) assert_int_equal(others, 0);
+           s->name, best ? "rejection" : "mean", f->name, count, worst, others, gap);
+    if (!best) assert_int_equal(others, 0);
     assert_true(gap < f->tolerance);
     assert_true(others <= count / 10 + f->ties);
 }
 
 // The same actors are asked again and again, with fewer and fewer rows, as in an evaluation.
-static void compare_actors(const size *s, int kind, const form *f) {
+static void compare_actors(const size *s, const char *policy, const form *f) {
     dc_actor cpu, gpu;
-    save_nets(s, kind);
-    open_actor(&cpu, s, kind, NULL);
-    open_actor(&gpu, s, kind, f);
+    save_size(s, policy);
+    open_actor(&cpu, s, NULL);
+    open_actor(&gpu, s, f);
     for (int count = s->rows, moment = 0; count > 0; count /= 3, moment++) {
         batch b;
         make_batch(&b, s, moment);
@@ -147,8 +139,8 @@ static void compare_actors(const size *s, int kind, const form *f) {
         if (dc_actor_act(&gpu, count, b.rows, b.moments, b.actions[1]) != DC_OK)
             fail_msg("%s", dc_error());
         for (int k = 0; k < 2; k++)
-            dc_actor_judge(&cpu, count, b.rows, b.actions[k], b.worth[k]);
-        compare(&b, s, kind, f, count);
+            assert_int_equal(dc_actor_steps(&cpu, count, b.rows, b.actions[k], b.steps[k]), DC_OK);
+        compare(&b, s, !strcmp(policy, "rejection"), f, count);
         free_batch(&b);
     }
     dc_actor_fini(&gpu);
@@ -158,8 +150,8 @@ static void compare_actors(const size *s, int kind, const form *f) {
 static void compare_sizes(const form *f) {
     if (!present) skip();
     for (int i = 0; i < SIZES; i++) {
-        compare_actors(&sizes[i], DC_POLICY_DDPGBC, f);
-        compare_actors(&sizes[i], DC_POLICY_REJECTION, f);
+        compare_actors(&sizes[i], "ddpgbc", f);
+        compare_actors(&sizes[i], "rejection", f);
     }
 }
 
@@ -216,12 +208,9 @@ static void train(const dc_dataset *data, const char *out, const char *policy) {
 }
 
 static void play(const dc_world *world, const char *run, bool cuda, dc_eval_score *score) {
-    dc_setting setting;
     dc_actor actor;
     char checkpoint[DC_PATH_MAX];
-    assert_int_equal(dc_setting_read(&setting, run), DC_OK);
-    dc_actor_options options = dc_setting_actor(&setting, EPISODES * DC_TASKS, SEED);
-    options.cuda = cuda;
+    dc_actor_options options = {.rows = EPISODES * DC_TASKS, .seed = SEED, .cuda = cuda};
     assert_int_equal(dc_folder_checkpoint(checkpoint, run, 1500), DC_OK);
     if (dc_actor_open(&actor, checkpoint, &options, pool) != DC_OK) fail_msg("%s", dc_error());
     if (dc_evaluate(world, &actor, EPISODES, SEED, pool, NULL, NULL, score) != DC_OK)
@@ -266,12 +255,11 @@ static void test_scores(void **state) {
 static int set_up(void **state) {
     (void)state;
     snprintf(folder, sizeof folder, "/tmp/test_gpu_actor.%ld", (long)getpid());
-    snprintf(path, sizeof path, "%s/nets.safetensors", folder);
     assert_int_equal(dc_folder_make(folder), DC_OK);
     assert_int_equal(dc_pool_new(&pool, 0), DC_OK);
     dc_actor actor;
-    dc_actor_options o = {.kind = DC_POLICY_DDPGBC, .rows = 1, .cuda = true};
-    save_nets(&sizes[0], DC_POLICY_DDPGBC);
+    dc_actor_options o = {.rows = 1, .cuda = true};
+    save_size(&sizes[0], "ddpgbc");
     dc_status status = dc_actor_open(&actor, path, &o, pool);
     present = status == DC_OK;
     if (!present) printf("no GPU: %s\n", dc_error());
@@ -281,10 +269,9 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     (void)state;
-    char command[128];
     dc_pool_free(pool);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
+    remove_tree(folder);
+    return 0;
 }
 
 int main(int argc, char **argv) { // with an argument only the tests that it names: "test_r*"

@@ -1,6 +1,7 @@
 // The feeder against samplers that are asked step by step: every number of every feed, from any first
 // step, for several members, with the disk asked ahead or not; and the states that it gives back.
 #include "base/philox.h"
+#include "row_spec.h"
 #include "sample/feeder.h"
 
 #include <setjmp.h>
@@ -45,38 +46,38 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static dc_sampler_spec spec_of(dc_segments segments, dc_split split, uint64_t seed) {
-    return (dc_sampler_spec){.seed = seed,
-                             .batch = BATCH,
-                             .segments = segments,
-                             .split = split,
-                             .slots = 6,
-                             .gamma = 0.9,
-                             .propagation = true,
-                             .n = 4,
-                             .goal_current = 0.2,
-                             .goal_future = 0.5,
-                             .goal_random = 0.3,
-                             .actor = true,
-                             .actor_random = 0.5,
-                             .grounding = true};
+static row_spec spec_of(row_segments segments, dc_split split, uint64_t seed) {
+    return (row_spec){.seed = seed,
+                      .batch = BATCH,
+                      .segments = segments,
+                      .split = split,
+                      .slots = 6,
+                      .gamma = 0.9,
+                      .propagation = true,
+                      .n = 4,
+                      .goal_current = 0.2,
+                      .goal_future = 0.5,
+                      .goal_random = 0.3,
+                      .actor = true,
+                      .actor_random = 0.5,
+                      .grounding = true};
 }
 
 // One feed of every kind, and two that take the same rows.
-static void list_feeds(dc_feeds *f, const dc_dataset *d, bool mapped) {
+static void list_feeds(dc_feeds *f, const dc_dataset *d, const dc_sampler *sampler, bool mapped) {
     dc_column *obs = (dc_column *)(uintptr_t)dc_dataset_column(d, "obs");
     obs->mapped = mapped; // asks the system for pages that are there: no number changes
     const dc_column *act = dc_dataset_column(d, "act");
     const dc_feed feeds[KINDS] = {
-        {.column = obs, .stream = DC_I},
-        {.column = obs, .stream = DC_J, .skip = 2, .take = TAKE},
-        {.column = act, .stream = DC_P},
-        {.stream = DC_LEFT},
-        {.column = act, .stream = DC_S, .one_hot = 5},
-        {.stream = DC_S, .one_hot = 4, .repeat = 4},
+        {.column = obs, .rule = rule_of(sampler, "segment_start")},
+        {.column = obs, .rule = rule_of(sampler, "segment_end"), .skip = 2, .take = TAKE},
+        {.column = act, .rule = rule_of(sampler, "state")},
+        {.rule = rule_of(sampler, "first_steps")},
+        {.column = act, .rule = rule_of(sampler, "actor_state"), .one_hot = 5},
+        {.rule = rule_of(sampler, "actor_state"), .one_hot = 4, .repeat = 4},
         {.draw = DC_DRAW_NOISE, .take = 2},
-        {.column = obs, .stream = DC_I, .row0 = 9},
-        {.column = obs, .stream = DC_AG},
+        {.column = obs, .rule = rule_of(sampler, "segment_start"), .row0 = 9},
+        {.column = obs, .rule = rule_of(sampler, "actor_goal")},
     };
     *f = (dc_feeds){.batch = BATCH, .feed_count = KINDS};
     memcpy(f->feeds, feeds, sizeof feeds);
@@ -95,14 +96,14 @@ static void advance(dc_sampler *sampler, uint64_t step) {
         assert_int_equal(dc_sampler_next(sampler, dc_sampler_step(sampler)), DC_OK);
 }
 
-static void open_rig(rig *r, dc_segments segments, dc_split split, bool mapped, uint64_t first) {
+static void open_rig(rig *r, row_segments segments, dc_split split, bool mapped, uint64_t first) {
     dc_feeder_source sources[MEMBERS];
     assert_int_equal(dc_pool_new(&r->pool, 3), DC_OK);
     for (int m = 0; m < MEMBERS; m++) {
-        dc_sampler_spec spec = spec_of(segments, split, 100 + (uint64_t)m);
-        list_feeds(&r->feeds[m], &data[m], mapped);
-        assert_int_equal(dc_sampler_new(&r->samplers[m], &data[m], &spec), DC_OK);
-        assert_int_equal(dc_sampler_new(&r->check[m], &data[m], &spec), DC_OK);
+        row_spec spec = spec_of(segments, split, 100 + (uint64_t)m);
+        assert_int_equal(new_sampler(&r->samplers[m], &data[m], &spec), DC_OK);
+        list_feeds(&r->feeds[m], &data[m], r->samplers[m], mapped);
+        assert_int_equal(new_sampler(&r->check[m], &data[m], &spec), DC_OK);
         advance(r->samplers[m], first);
         advance(r->check[m], first);
         sources[m] = (dc_feeder_source){r->samplers[m], &r->feeds[m], &data[m]};
@@ -130,7 +131,7 @@ static void expect_feed(const rig *r, int m, int feed, const char *step) {
     assert_int_equal(b.used, !none);
     if (none) return;
     assert_int_equal(b.width, !f->column || f->one_hot ? 1 : f->take ? f->take : f->column->width);
-    const int64_t *rows = dc_sampler_stream(r->check[m], f->stream);
+    const int64_t *rows = dc_sampler_stream(r->check[m], f->rule);
     const float *got = (const float *)(const void *)(step + b.offset);
     for (int row = 0; row < BATCH; row++)
         for (int c = 0; c < b.width; c++) {
@@ -170,11 +171,10 @@ static void expect_same_state(const dc_sampler *a, const dc_sampler *b) {
 }
 
 static const struct {
-    dc_segments segments;
+    row_segments segments;
     dc_split split;
-} laws[] = {{DC_SEG_TREE, DC_SPLIT_MIDPOINT},
-            {DC_SEG_TREE, DC_SPLIT_RANDOM},
-            {DC_SEG_PAIRS, DC_SPLIT_MIDPOINT}};
+} laws[] = {
+    {SEG_TREE, DC_SPLIT_MIDPOINT}, {SEG_TREE, DC_SPLIT_RANDOM}, {SEG_PAIRS, DC_SPLIT_MIDPOINT}};
 
 static void test_rows(void **state) {
     (void)state;
@@ -191,7 +191,7 @@ static void test_rows(void **state) {
 static void test_shared_blocks(void **state) {
     (void)state;
     rig r;
-    open_rig(&r, DC_SEG_TREE, DC_SPLIT_MIDPOINT, false, 0);
+    open_rig(&r, SEG_TREE, DC_SPLIT_MIDPOINT, false, 0);
     assert_int_equal(dc_feeder_find(r.feeder, 1, 0).offset, dc_feeder_find(r.feeder, 1, 7).offset);
     assert_int_not_equal(dc_feeder_find(r.feeder, 1, 0).offset,
                          dc_feeder_find(r.feeder, 1, 8).offset);
@@ -223,7 +223,7 @@ static void test_states(void **state) {
 static void test_seek(void **state) {
     (void)state;
     rig r;
-    open_rig(&r, DC_SEG_TREE, DC_SPLIT_MIDPOINT, true, 6);
+    open_rig(&r, SEG_TREE, DC_SPLIT_MIDPOINT, true, 6);
     for (int c = 0; c < 5; c++)
         assert_int_equal(dc_feeder_fill(r.feeder, r.chunk), DC_OK);
     for (int m = 0; m < MEMBERS; m++)
@@ -242,14 +242,14 @@ static dc_status choose(void *ctx, int64_t count, const int64_t *i, const int64_
 
 static void test_chooser_refused(void **state) {
     (void)state;
-    dc_sampler_spec spec = spec_of(DC_SEG_TREE, DC_SPLIT_MAX, 1);
+    row_spec spec = spec_of(SEG_TREE, DC_SPLIT_MAX, 1);
     spec.choose = choose;
     spec.rebuild_every = 10;
     dc_sampler *sampler;
     dc_feeder *feeder;
     dc_feeds feeds;
-    list_feeds(&feeds, &data[0], false);
-    assert_int_equal(dc_sampler_new(&sampler, &data[0], &spec), DC_OK);
+    assert_int_equal(new_sampler(&sampler, &data[0], &spec), DC_OK);
+    list_feeds(&feeds, &data[0], sampler, false);
     dc_feeder_source source = {sampler, &feeds, &data[0]};
     assert_int_equal(dc_feeder_new(&feeder, &source, 1, NULL), DC_UNSUPPORTED);
     assert_non_null(strstr(dc_error(), "split=max"));

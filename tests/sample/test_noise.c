@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "row_spec.h"
 #include "sample/gather.h"
 #include "sample/noise.h"
 #include "tensor/run.h"
@@ -109,8 +110,8 @@ static void test_gather(void **state) {
     starts[1] = 4;
     assert_int_equal(dc_dataset_seal(&data), DC_OK);
     dc_sampler *sampler;
-    dc_sampler_spec spec = {.seed = SEED, .batch = BATCH, .actor = true};
-    assert_int_equal(dc_sampler_new(&sampler, &data, &spec), DC_OK);
+    row_spec spec = {.seed = SEED, .batch = BATCH, .actor = true};
+    assert_int_equal(new_sampler(&sampler, &data, &spec), DC_OK);
     dc_graph g;
     assert_int_equal(dc_graph_init(&g), DC_OK);
     dc_ref noise = dc_input(&g, "noise", BATCH, WIDE), time = dc_input(&g, "time", BATCH, WIDE + 1);

@@ -3,9 +3,11 @@
 #include "../tensor/rig.h"
 
 #include "env/lock.h"
+#include "row_spec.h"
 #include "sample/gather.h"
 
 enum { HORIZON = 200, PAIRS = 280 };
+enum { START, SPLIT, END, FIRST, SECOND }; // rules of i.i.d. segments, in their order (row_spec.h)
 
 typedef struct children {
     rig rig;
@@ -13,17 +15,19 @@ typedef struct children {
     int rows[2][PAIRS];
 } children;
 
-static void feed(children *c, dc_ref input, int row0, dc_stream from, dc_stream to, dc_pack *pack,
+static void feed(children *c, dc_ref input, int row0, int from, int to, dc_pack *pack,
                  const dc_column *obs) {
-    c->feeds.feeds[c->feeds.feed_count++] =
-        (dc_feed){input, row0, 0, obs, from, pack, 0, 0, DC_DRAW_NONE, 0, 0};
-    c->feeds.feeds[c->feeds.feed_count++] =
-        (dc_feed){input, row0, obs->width, obs, to, pack, 0, 0, DC_DRAW_NONE, 0, 0};
+    dc_feed *f = &c->feeds.feeds[c->feeds.feed_count];
+    f[0] = (dc_feed){.input = input, .row0 = row0, .column = obs, .rule = from, .pack = pack};
+    f[1] = f[0];
+    f[1].col0 = obs->width;
+    f[1].rule = to;
+    c->feeds.feed_count += 2;
 }
 
-static dc_ref steps_input(children *c, dc_stream stream) {
+static dc_ref steps_input(children *c, int rule) {
     dc_ref x = dc_input(&c->rig.graph, "steps", PAIRS, 1);
-    c->feeds.feeds[c->feeds.feed_count++] = (dc_feed){.input = x, .stream = stream};
+    c->feeds.feeds[c->feeds.feed_count++] = (dc_feed){.input = x, .rule = rule};
     return x;
 }
 
@@ -32,9 +36,9 @@ static dc_ref steps_input(children *c, dc_stream stream) {
 static void apply_children(children *c, bool packed, int known, const dc_column *obs,
                            dc_ref out[3]) {
     dc_graph *g = &c->rig.graph;
-    const dc_stream from[] = {DC_I, DC_K}, to[] = {DC_K, DC_J}, span[] = {DC_LEFT, DC_RIGHT};
+    const int from[] = {START, SPLIT}, to[] = {SPLIT, END}, span[] = {FIRST, SECOND};
     dc_ref x = dc_input(g, "x", packed ? 3 * PAIRS : PAIRS, 2 * obs->width), index[2] = {-1, -1};
-    feed(c, x, 0, DC_I, DC_J, NULL, obs);
+    feed(c, x, 0, START, END, NULL, obs);
     for (int k = 0; packed && k < 2; k++) {
         index[k] = dc_input(g, "index", PAIRS, 1);
         dc_pack *p = &c->feeds.packs[c->feeds.pack_count];
@@ -63,7 +67,7 @@ static void children_open(children *c, bool packed, int known, const dc_dataset 
     dc_graph *g = &c->rig.graph;
     dc_ref value[3];
     apply_children(c, packed, known, obs, value);
-    dc_ref left = steps_input(c, DC_LEFT), right = steps_input(c, DC_RIGHT);
+    dc_ref left = steps_input(c, FIRST), right = steps_input(c, SECOND);
     dc_ref target = dc_add(g, dc_within(g, left, left, value[0], known),
                            dc_within(g, right, right, value[1], known));
     rig_finish(&c->rig, dc_expectile(g, "loss", value[2], target, -1, 0.4), 10, 2);
@@ -79,9 +83,9 @@ static void check_packs(const dc_dataset *data, int known) {
     children_open(&packed, true, known, data);
     children_open(&full, false, known, data);
     dc_sampler *sampler;
-    dc_sampler_spec spec = {
-        .seed = 4, .batch = PAIRS, .segments = DC_SEG_PAIRS, .split = DC_SPLIT_RANDOM};
-    assert_int_equal(dc_sampler_new(&sampler, data, &spec), DC_OK);
+    row_spec spec = {
+        .seed = 4, .batch = PAIRS, .segments = SEG_PAIRS, .split = DC_SPLIT_RANDOM};
+    assert_int_equal(new_sampler(&sampler, data, &spec), DC_OK);
     for (uint64_t step = 0; step < 3; step++) { // the number of packed rows goes up and down
         assert_int_equal(dc_sampler_next(sampler, step), DC_OK);
         dc_real a = children_run(&packed, sampler), b = children_run(&full, sampler);
@@ -89,8 +93,8 @@ static void check_packs(const dc_dataset *data, int known) {
         assert_near_all(&packed.rig, &full.rig, 2e-6);
         int needed = 0;
         for (int r = 0; r < PAIRS; r++)
-            needed += (dc_sampler_stream(sampler, DC_LEFT)[r] > known) +
-                      (dc_sampler_stream(sampler, DC_RIGHT)[r] > known);
+            needed += (dc_sampler_stream(sampler, FIRST)[r] > known) +
+                      (dc_sampler_stream(sampler, SECOND)[r] > known);
         assert_int_equal(packed.feeds.packs[0].count + packed.feeds.packs[1].count, needed);
         assert_int_equal(packed.rig.exec.used[packed.feeds.packs[0].input], PAIRS + needed);
     }

@@ -1,53 +1,15 @@
 // The sampler on data sets made in memory: order of the nodes within every slot, laws of all draws
 // by chi-square with a fixed seed, exact continuation after save and load, hostile states, and
 // memory.
-#include "sample/rows.h"
-#include "sample/sampler.h"
+#include "row_spec.h"
+#include "sets.h"
 
 #include <malloc.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-// ---- data sets: only the table of trajectories matters here ----
-
-// Trajectories with these numbers of states (count).
-static dc_dataset make_data(const int64_t *states, int64_t count) {
-    int64_t *start = calloc((size_t)count + 1, sizeof *start);
-    assert_non_null(start);
-    for (int64_t t = 0; t < count; t++)
-        start[t + 1] = start[t] + states[t];
-    return (dc_dataset){.rows = start[count], .traj_count = count, .traj_start = start};
-}
-
-static dc_dataset equal_data(int64_t states, int64_t count) {
-    int64_t *each = calloc((size_t)count, sizeof *each);
-    assert_non_null(each);
-    for (int64_t t = 0; t < count; t++)
-        each[t] = states;
-    dc_dataset data = make_data(each, count);
-    free(each);
-    return data;
-}
-
-static dc_dataset mixed_data(void) {
-    static const int64_t states[] = {5, 2, 41, 17, 3, 9, 2, 30};
-    return make_data(states, sizeof states / sizeof *states);
-}
-
-static void drop(dc_dataset *data) {
-    free((void *)(uintptr_t)data->traj_start);
-}
-
-static dc_sampler *make(const dc_dataset *data, dc_sampler_spec spec) {
+static dc_sampler *make(const dc_dataset *data, row_spec spec) {
     dc_sampler *sampler;
-    assert_int_equal(dc_sampler_new(&sampler, data, &spec), DC_OK);
+    assert_int_equal(new_sampler(&sampler, data, &spec), DC_OK);
     return sampler;
 }
 
@@ -72,16 +34,16 @@ static dc_status choose_any(void *ctx, int64_t count, const int64_t *i, const in
     return DC_OK;
 }
 
-static dc_sampler_spec tree_spec(dc_split split, dc_order order, chooser *c) {
-    return (dc_sampler_spec){.seed = 42,
-                             .batch = 50,
-                             .segments = DC_SEG_TREE,
-                             .split = split,
-                             .order = order,
-                             .slots = 7,
-                             .rebuild_every = 13,
-                             .choose = choose_any,
-                             .choose_ctx = c};
+static row_spec tree_spec(dc_split split, dc_order order, chooser *c) {
+    return (row_spec){.seed = 42,
+                      .batch = 50,
+                      .segments = SEG_TREE,
+                      .split = split,
+                      .order = order,
+                      .slots = 7,
+                      .rebuild_every = 13,
+                      .choose = choose_any,
+                      .choose_ctx = c};
 }
 
 // ---- order of the nodes ----
@@ -136,7 +98,7 @@ static void reverse(node *nodes, int count) {
 }
 
 // Add a row to its slot's trace; check the tree when it is complete.
-static int follow(const dc_trajectories *set, const dc_sampler_spec *spec, trace *slot, int32_t s,
+static int follow(const dc_trajectories *set, const row_spec *spec, trace *slot, int32_t s,
                   node row) {
     dc_pair root = dc_draw_segment(set, spec->seed, (uint32_t)s, slot->generation);
     assert_true(slot->count < NODES);
@@ -151,7 +113,7 @@ static int follow(const dc_trajectories *set, const dc_sampler_spec *spec, trace
 
 static void check_order(const dc_dataset *data, dc_split split, dc_order order) {
     chooser c = {0, -1};
-    dc_sampler_spec spec = tree_spec(split, order, &c);
+    row_spec spec = tree_spec(split, order, &c);
     dc_sampler *sampler = make(data, spec);
     dc_trajectories set = {.start = data->traj_start, .count = data->traj_count};
     static trace traces[SLOTS];
@@ -163,10 +125,11 @@ static void check_order(const dc_dataset *data, dc_split split, dc_order order) 
                 traces[s].generation += step > 0 && traces[s].count > 0, traces[s].count = 0;
         assert_int_equal(dc_sampler_next(sampler, step), DC_OK);
         for (int row = 0; row < spec.batch; row++) {
-            node n = {dc_sampler_stream(sampler, DC_I)[row], dc_sampler_stream(sampler, DC_K)[row],
-                      dc_sampler_stream(sampler, DC_J)[row]};
-            assert_int_equal(dc_sampler_stream(sampler, DC_LEFT)[row], n.k - n.i);
-            assert_int_equal(dc_sampler_stream(sampler, DC_RIGHT)[row], n.j - n.k);
+            node n = {values_of(sampler, "segment_start")[row],
+                      values_of(sampler, "segment_split")[row],
+                      values_of(sampler, "segment_end")[row]};
+            assert_int_equal(values_of(sampler, "first_steps")[row], n.k - n.i);
+            assert_int_equal(values_of(sampler, "second_steps")[row], n.j - n.k);
             int32_t s = dc_sampler_slot(sampler)[row];
             assert_true(s >= 0 && s < SLOTS);
             trees += follow(&set, &spec, &traces[s], s, n);
@@ -187,24 +150,10 @@ static void children_before_parents(void **state) {
 
 // ---- laws ----
 
-// Chi-square of counts against expected counts; five standard deviations above the mean is beyond
-// what any seed should give (about one in a million), and far below what a wrong law gives.
-static void check_counts(const double *seen, const double *expected, int cells) {
-    double chi = 0;
-    for (int c = 0; c < cells; c++) {
-        assert_true(expected[c] >= 5);
-        chi += (seen[c] - expected[c]) * (seen[c] - expected[c]) / expected[c];
-    }
-    double df = cells - 1;
-    if (chi > df + 5 * sqrt(2 * df) + 10)
-        fail_msg("chi-square %.1f with %g degrees of freedom", chi, df);
-}
-
 static void slots_are_uniform(void **state) {
     (void)state;
     dc_dataset data = equal_data(100, 10);
-    dc_sampler_spec spec = {
-        .seed = 3, .batch = 1024, .segments = DC_SEG_TREE, .slots = 128, .gamma = 0.9};
+    row_spec spec = {.seed = 3, .batch = 1024, .segments = SEG_TREE, .slots = 128, .gamma = 0.9};
     dc_sampler *sampler = make(&data, spec);
     double seen[128] = {0}, expected[128];
     for (uint64_t step = 0; step < 1000; step++) {
@@ -256,30 +205,29 @@ static void pairs_are_uniform(void **state) {
         segments[pair_cell(&data, pair.i, pair.j)]++;
     }
     check_pairs(&data, segments, 200000);
-    dc_sampler_spec spec = {.seed = 4,
-                            .batch = 1000,
-                            .segments = DC_SEG_PAIRS,
-                            .propagation = true,
-                            .n = 3,
-                            .goal_pairs = true};
+    row_spec spec = {.seed = 4,
+                     .batch = 1000,
+                     .segments = SEG_PAIRS,
+                     .propagation = true,
+                     .n = 3,
+                     .goal_pairs = true};
     dc_sampler *sampler = make(&data, spec);
     for (uint64_t step = 0; step < 200; step++) {
         assert_int_equal(dc_sampler_next(sampler, step), DC_OK);
         for (int row = 0; row < spec.batch; row++) {
-            int64_t i = dc_sampler_stream(sampler, DC_I)[row],
-                    j = dc_sampler_stream(sampler, DC_J)[row];
-            int64_t p = dc_sampler_stream(sampler, DC_P)[row],
-                    g = dc_sampler_stream(sampler, DC_G)[row];
+            int64_t i = values_of(sampler, "segment_start")[row],
+                    j = values_of(sampler, "segment_end")[row];
+            int64_t p = values_of(sampler, "state")[row], g = values_of(sampler, "goal")[row];
             pairs[pair_cell(&data, i, j)]++;
             goals[pair_cell(&data, p, g)]++;
-            assert_int_equal(dc_sampler_stream(sampler, DC_K)[row], (i + j) / 2);
-            assert_int_equal(dc_sampler_stream(sampler, DC_OFF)[row], g - p);
+            assert_int_equal(values_of(sampler, "segment_split")[row], (i + j) / 2);
+            assert_int_equal(values_of(sampler, "goal_steps")[row], g - p);
         }
     }
     check_pairs(&data, pairs, 200000);
     check_pairs(&data, goals, 200000);
     assert_null(dc_sampler_slot(sampler));
-    assert_null(dc_sampler_stream(sampler, DC_A));
+    assert_null(values_of(sampler, "step_start"));
     dc_sampler_free(sampler);
     drop(&data);
 }
@@ -290,21 +238,21 @@ static void geometric_pairs(void **state) {
     (void)state;
     enum { STATES = 40 };
     dc_dataset data = equal_data(STATES, 3);
-    dc_sampler_spec spec = {.seed = 8,
-                            .batch = 1000,
-                            .segments = DC_SEG_PAIRS,
-                            .split = DC_SPLIT_RANDOM,
-                            .pair_law = DC_LAW_GEOMETRIC,
-                            .gamma = 0.9};
+    row_spec spec = {.seed = 8,
+                     .batch = 1000,
+                     .segments = SEG_PAIRS,
+                     .split = DC_SPLIT_RANDOM,
+                     .pair_law = DC_LAW_GEOMETRIC,
+                     .gamma = 0.9};
     dc_sampler *sampler = make(&data, spec);
     double starts[STATES - 1] = {0}, uniform[STATES - 1], steps[20] = {0}, law[20], splits[9] = {0};
     double at_start = 0, tens = 0;
     for (uint64_t step = 0; step < 1000; step++) {
         assert_int_equal(dc_sampler_next(sampler, step), DC_OK);
         for (int row = 0; row < spec.batch; row++) {
-            int64_t i = dc_sampler_stream(sampler, DC_I)[row] % STATES;
-            int64_t left = dc_sampler_stream(sampler, DC_LEFT)[row];
-            int64_t length = left + dc_sampler_stream(sampler, DC_RIGHT)[row];
+            int64_t i = values_of(sampler, "segment_start")[row] % STATES;
+            int64_t left = values_of(sampler, "first_steps")[row];
+            int64_t length = left + values_of(sampler, "second_steps")[row];
             assert_true(i < STATES - 1 && length >= 1 && i + length < STATES);
             assert_true(length == 1 ? left == 0 : left >= 1 && left < length);
             starts[i]++;
@@ -332,19 +280,19 @@ static void staged_pairs(void **state) {
     (void)state;
     enum { STATES = 24, DELTA = 10, STAGES = 3, STEPS = 90, BATCH = 1000 }; // 23 steps: 10, 10, 3
     dc_dataset data = equal_data(STATES, 2);
-    dc_sampler_spec spec = {.seed = 6,
-                            .batch = BATCH,
-                            .segments = DC_SEG_PAIRS,
-                            .stage_length = DELTA,
-                            .stage_total = STEPS};
+    row_spec spec = {.seed = 6,
+                     .batch = BATCH,
+                     .segments = SEG_PAIRS,
+                     .stage_length = DELTA,
+                     .stage_total = STEPS};
     dc_sampler *sampler = make(&data, spec);
     double lengths[STATES] = {0}, starts[STATES] = {0}, expected[STATES];
     for (uint64_t step = 0; step < STEPS + 30; step++) {
         assert_int_equal(dc_sampler_next(sampler, step), DC_OK);
         int64_t stage = step / 30 < STAGES ? (int64_t)(step / 30) : STAGES - 1;
         for (int row = 0; row < BATCH; row++) {
-            int64_t i = dc_sampler_stream(sampler, DC_I)[row],
-                    length = dc_sampler_stream(sampler, DC_J)[row] - i;
+            int64_t i = values_of(sampler, "segment_start")[row],
+                    length = values_of(sampler, "segment_end")[row] - i;
             assert_true(length > stage * DELTA && length <= (stage + 1) * DELTA);
             assert_true(i % STATES + length < STATES);
             lengths[length - 1]++;
@@ -365,15 +313,15 @@ static void staged_pairs(void **state) {
 static void random_tree_splits(void **state) {
     (void)state;
     dc_dataset data = equal_data(12, 2);
-    dc_sampler_spec spec = {
-        .seed = 6, .batch = 1024, .segments = DC_SEG_TREE, .split = DC_SPLIT_RANDOM, .slots = 64};
+    row_spec spec = {
+        .seed = 6, .batch = 1024, .segments = SEG_TREE, .split = DC_SPLIT_RANDOM, .slots = 64};
     dc_sampler *sampler = make(&data, spec);
     double seen[7] = {0}, expected[7], total = 0;
     for (uint64_t step = 0; step < 1000; step++) {
         assert_int_equal(dc_sampler_next(sampler, step), DC_OK);
         for (int row = 0; row < spec.batch; row++) {
-            int64_t left = dc_sampler_stream(sampler, DC_LEFT)[row];
-            if (left + dc_sampler_stream(sampler, DC_RIGHT)[row] == 8) seen[left - 1]++, total++;
+            int64_t left = values_of(sampler, "first_steps")[row];
+            if (left + values_of(sampler, "second_steps")[row] == 8) seen[left - 1]++, total++;
         }
     }
     for (int c = 0; c < 7; c++)
@@ -385,12 +333,12 @@ static void random_tree_splits(void **state) {
 
 // Starts of propagation and grounding rows: uniform over transitions, whatever the lengths.
 static void check_starts(const dc_dataset *data) {
-    dc_sampler_spec spec = {.seed = 12,
-                            .batch = 1000,
-                            .propagation = true,
-                            .n = 4,
-                            .goal_random = 1,
-                            .grounding = true};
+    row_spec spec = {.seed = 12,
+                     .batch = 1000,
+                     .propagation = true,
+                     .n = 4,
+                     .goal_random = 1,
+                     .grounding = true};
     dc_sampler *sampler = make(data, spec);
     double *starts = calloc(2 * (size_t)data->rows, sizeof *starts), *grounds = starts + data->rows;
     double *expected = calloc((size_t)data->rows, sizeof *expected);
@@ -399,10 +347,10 @@ static void check_starts(const dc_dataset *data) {
     for (uint64_t step = 0; step < 200; step++) {
         assert_int_equal(dc_sampler_next(sampler, step), DC_OK);
         for (int row = 0; row < spec.batch; row++) {
-            starts[dc_sampler_stream(sampler, DC_P)[row]]++;
-            grounds[dc_sampler_stream(sampler, DC_A)[row]]++;
-            assert_int_equal(dc_sampler_stream(sampler, DC_A1)[row],
-                             dc_sampler_stream(sampler, DC_A)[row] + 1);
+            starts[values_of(sampler, "state")[row]]++;
+            grounds[values_of(sampler, "step_start")[row]]++;
+            assert_int_equal(values_of(sampler, "step_end")[row],
+                             values_of(sampler, "step_start")[row] + 1);
         }
     }
     int cell = 0; // squeeze out the last rows, which must never start anything
@@ -437,28 +385,27 @@ static void check_goals(dc_law law) {
     enum { STATES = 400, N = 25, CELLS = 30 };
     const double gamma = 0.9;
     dc_dataset data = equal_data(STATES, 50);
-    dc_sampler_spec spec = {.seed = 21,
-                            .batch = 1000,
-                            .gamma = gamma,
-                            .propagation = true,
-                            .n = N,
-                            .goal_current = 0.2,
-                            .goal_future = 0.5,
-                            .goal_random = 0.3,
-                            .goal_law = law};
+    row_spec spec = {.seed = 21,
+                     .batch = 1000,
+                     .gamma = gamma,
+                     .propagation = true,
+                     .n = N,
+                     .goal_current = 0.2,
+                     .goal_future = 0.5,
+                     .goal_random = 0.3,
+                     .goal_law = law};
     dc_sampler *sampler = make(&data, spec);
     double seen[CELLS + 2] = {0}, expected[CELLS + 2] = {0}; // offset 0, 1 ... CELLS, all others
     for (uint64_t step = 0; step < 500; step++) {
         assert_int_equal(dc_sampler_next(sampler, step), DC_OK);
         for (int row = 0; row < spec.batch; row++) {
-            int64_t p = dc_sampler_stream(sampler, DC_P)[row],
-                    g = dc_sampler_stream(sampler, DC_G)[row];
-            int64_t off = dc_sampler_stream(sampler, DC_OFF)[row], left = STATES - 1 - p % STATES;
-            int64_t steps = dc_sampler_stream(sampler, DC_NSTEPS)[row];
+            int64_t p = values_of(sampler, "state")[row], g = values_of(sampler, "goal")[row];
+            int64_t off = values_of(sampler, "goal_steps")[row], left = STATES - 1 - p % STATES;
+            int64_t steps = values_of(sampler, "later_steps")[row];
             assert_true(g >= 0 && g < data.rows);
             assert_int_equal(off, p / STATES == g / STATES && g >= p ? g - p : -1);
             assert_int_equal(steps, left < N ? left : N);
-            assert_int_equal(dc_sampler_stream(sampler, DC_N)[row], p + steps);
+            assert_int_equal(values_of(sampler, "later")[row], p + steps);
             seen[off < 0 || off > CELLS ? CELLS + 1 : off]++;
             // What this row should add to each cell.
             double any = 0.3 / (double)data.rows, rest = 1;
@@ -488,18 +435,19 @@ static void goals_follow_the_mixture(void **state) {
 // as chance makes them.
 static void neighbours_are_independent(void **state) {
     (void)state;
-    static const dc_stream streams[] = {DC_I, DC_K, DC_J, DC_P, DC_G, DC_A};
+    static const char *const streams[] = {"segment_start", "segment_split", "segment_end",
+                                          "state",         "goal",          "step_start"};
     dc_dataset data = equal_data(1000, 1000);
-    dc_sampler_spec spec = {.seed = 31,
-                            .batch = 1000,
-                            .segments = DC_SEG_PAIRS,
-                            .split = DC_SPLIT_RANDOM,
-                            .propagation = true,
-                            .n = 1,
-                            .goal_random = 1,
-                            .grounding = true};
+    row_spec spec = {.seed = 31,
+                     .batch = 1000,
+                     .segments = SEG_PAIRS,
+                     .split = DC_SPLIT_RANDOM,
+                     .propagation = true,
+                     .n = 1,
+                     .goal_random = 1,
+                     .grounding = true};
     dc_sampler *pairs = make(&data, spec);
-    spec.segments = DC_SEG_TREE;
+    spec.segments = SEG_TREE;
     spec.slots = 100;
     dc_sampler *trees = make(&data, spec);
     int equal = 0, same_slot = 0;
@@ -508,9 +456,8 @@ static void neighbours_are_independent(void **state) {
         assert_int_equal(dc_sampler_next(trees, step), DC_OK);
         for (int row = 1; row < spec.batch; row++) {
             for (size_t s = 0; s < sizeof streams / sizeof *streams; s++)
-                equal += dc_sampler_stream(pairs, streams[s])[row] ==
-                         dc_sampler_stream(pairs, streams[s])[row - 1];
-            equal += dc_sampler_stream(pairs, DC_P)[row] == dc_sampler_stream(pairs, DC_A)[row];
+                equal += values_of(pairs, streams[s])[row] == values_of(pairs, streams[s])[row - 1];
+            equal += values_of(pairs, "state")[row] == values_of(pairs, "step_start")[row];
             same_slot += dc_sampler_slot(trees)[row] == dc_sampler_slot(trees)[row - 1];
         }
     }
@@ -546,13 +493,15 @@ static void geometric_is_exact(void **state) {
 
 // ---- state ----
 
-static const dc_stream all_streams[] = {DC_I, DC_K, DC_J,      DC_LEFT, DC_RIGHT, DC_P,
-                                        DC_N, DC_G, DC_NSTEPS, DC_OFF,  DC_A,     DC_A1};
+static const char *const all_streams[] = {
+    "segment_start", "segment_split", "segment_end", "first_steps", "second_steps",
+    "state",         "later",         "goal",        "later_steps", "goal_steps",
+    "step_start",    "step_end",      "actor_state", "actor_goal"};
 
 static void check_same(const dc_sampler *a, const dc_sampler *b, int batch) {
     for (size_t s = 0; s < sizeof all_streams / sizeof *all_streams; s++) {
-        const int64_t *x = dc_sampler_stream(a, all_streams[s]);
-        const int64_t *y = dc_sampler_stream(b, all_streams[s]);
+        const int64_t *x = values_of(a, all_streams[s]);
+        const int64_t *y = values_of(b, all_streams[s]);
         assert_int_equal(!x, !y);
         if (x) assert_memory_equal(x, y, (size_t)batch * sizeof *x);
     }
@@ -561,7 +510,7 @@ static void check_same(const dc_sampler *a, const dc_sampler *b, int batch) {
 // Stop after `stop` steps, go on in a new sampler, compare with one that never stopped.
 static void check_resume(const dc_dataset *data, dc_split split, dc_order order, uint64_t stop) {
     chooser ca = {0, -1}, cb = {0, -1};
-    dc_sampler_spec spec = tree_spec(split, order, &ca);
+    row_spec spec = tree_spec(split, order, &ca);
     spec.propagation = spec.grounding = true;
     spec.n = 5;
     spec.gamma = 0.95;
@@ -603,13 +552,13 @@ static void resume_is_exact(void **state) {
 // The numbers themselves. They are part of every run's identity: the same on every machine and
 // device, and never to be changed by accident. One hash (FNV-1a) over ten steps of all streams of a
 // spec.
-static uint64_t hash_of(const dc_dataset *data, dc_sampler_spec spec) {
+static uint64_t hash_of(const dc_dataset *data, row_spec spec) {
     dc_sampler *sampler = make(data, spec);
     uint64_t hash = 14695981039346656037u;
     for (uint64_t step = 0; step < 10; step++) {
         assert_int_equal(dc_sampler_next(sampler, step), DC_OK);
         for (size_t s = 0; s < sizeof all_streams / sizeof *all_streams; s++) {
-            const int64_t *values = dc_sampler_stream(sampler, all_streams[s]);
+            const int64_t *values = values_of(sampler, all_streams[s]);
             for (int row = 0; values && row < spec.batch; row++)
                 hash = (hash ^ (uint64_t)values[row]) * 1099511628211u;
         }
@@ -621,33 +570,51 @@ static uint64_t hash_of(const dc_dataset *data, dc_sampler_spec spec) {
 static void numbers_stay(void **state) {
     (void)state;
     dc_dataset data = mixed_data();
-    dc_sampler_spec tree = tree_spec(DC_SPLIT_MIDPOINT, DC_ORDER_UP, NULL);
+    row_spec tree = tree_spec(DC_SPLIT_MIDPOINT, DC_ORDER_UP, NULL);
     assert_int_equal(hash_of(&data, tree), 0x205c2d6861ac31b7u);
     tree.split = DC_SPLIT_RANDOM;
     assert_int_equal(hash_of(&data, tree), 0x857ab89a53e313f3u);
-    dc_sampler_spec rows = {.seed = 5,
-                            .batch = 300,
-                            .segments = DC_SEG_PAIRS,
-                            .split = DC_SPLIT_RANDOM,
-                            .pair_law = DC_LAW_GEOMETRIC,
-                            .gamma = 0.95,
-                            .propagation = true,
-                            .n = 5,
-                            .goal_current = 0.2,
-                            .goal_future = 0.5,
-                            .goal_random = 0.3,
-                            .goal_law = DC_LAW_GEOMETRIC,
-                            .grounding = true};
+    row_spec rows = {.seed = 5,
+                     .batch = 300,
+                     .segments = SEG_PAIRS,
+                     .split = DC_SPLIT_RANDOM,
+                     .pair_law = DC_LAW_GEOMETRIC,
+                     .gamma = 0.95,
+                     .propagation = true,
+                     .n = 5,
+                     .goal_current = 0.2,
+                     .goal_future = 0.5,
+                     .goal_random = 0.3,
+                     .goal_law = DC_LAW_GEOMETRIC,
+                     .grounding = true};
     assert_int_equal(hash_of(&data, rows), 0x4f50e46d9bb2bc9cu);
     rows.pair_law = rows.goal_law = DC_LAW_UNIFORM;
     assert_int_equal(hash_of(&data, rows), 0xc3c494bf34e96a56u);
+    row_spec actor = {.seed = 5,
+                      .batch = 300,
+                      .gamma = 0.95,
+                      .actor = true,
+                      .actor_random = 0.5,
+                      .actor_law = DC_LAW_GEOMETRIC};
+    assert_int_equal(hash_of(&data, actor), 0xa69a7f4d851ea755u);
+    actor.actor_law = DC_LAW_UNIFORM;
+    assert_int_equal(hash_of(&data, actor), 0x7309cead4a9c8401u);
+    row_spec staged = {.seed = 5,
+                       .batch = 300,
+                       .segments = SEG_PAIRS,
+                       .stage_length = 7,
+                       .stage_total = 12,
+                       .propagation = true,
+                       .goal_pairs = true,
+                       .n = 3};
+    assert_int_equal(hash_of(&data, staged), 0x702ca3fc01aab161u);
     drop(&data);
 }
 
 // A state with one word changed must be refused, or be one that the sampler could have reached.
 static void check_hostile(const dc_dataset *data, dc_split split) {
     chooser c = {0, -1};
-    dc_sampler_spec spec = tree_spec(split, DC_ORDER_UP, &c);
+    row_spec spec = tree_spec(split, DC_ORDER_UP, &c);
     dc_sampler *a = make(data, spec), *b = make(data, spec);
     for (uint64_t step = 0; step < 9; step++)
         assert_int_equal(dc_sampler_next(a, step), DC_OK);
@@ -724,14 +691,14 @@ static void chooser_failure_is_told(void **state) {
 static void impossible_specs_are_refused(void **state) {
     (void)state;
     dc_dataset data = mixed_data();
-    const dc_sampler_spec good = {.batch = 8,
-                                  .segments = DC_SEG_TREE,
-                                  .slots = 4,
-                                  .propagation = true,
-                                  .n = 1,
-                                  .goal_random = 1};
+    const row_spec good = {.batch = 8,
+                           .segments = SEG_TREE,
+                           .slots = 4,
+                           .propagation = true,
+                           .n = 1,
+                           .goal_random = 1};
     dc_sampler *sampler;
-    dc_sampler_spec bad[7];
+    row_spec bad[7];
     for (int b = 0; b < 7; b++)
         bad[b] = good;
     bad[0].batch = 0;
@@ -742,15 +709,15 @@ static void impossible_specs_are_refused(void **state) {
     bad[5].goal_random = 0.5;
     bad[6].goal_current = -0.5, bad[6].goal_random = 1.5;
     for (int b = 0; b < 7; b++) {
-        assert_int_equal(dc_sampler_new(&sampler, &data, &bad[b]), DC_USAGE);
+        assert_int_equal(new_sampler(&sampler, &data, &bad[b]), DC_USAGE);
         assert_null(sampler);
     }
     drop(&data);
     const int64_t single[] = {4, 1, 4};
     dc_dataset broken = make_data(single, 3);
-    assert_int_equal(dc_sampler_new(&sampler, &broken, &good), DC_BAD_INPUT);
+    assert_int_equal(new_sampler(&sampler, &broken, &good), DC_BAD_INPUT);
     broken.traj_count = 0;
-    assert_int_equal(dc_sampler_new(&sampler, &broken, &good), DC_BAD_INPUT);
+    assert_int_equal(new_sampler(&sampler, &broken, &good), DC_BAD_INPUT);
     drop(&broken);
 }
 
@@ -764,15 +731,15 @@ static size_t heap(void) {
 
 static size_t check_memory(int64_t states) {
     dc_dataset data = equal_data(states, 4);
-    dc_sampler_spec spec = {.seed = 1,
-                            .batch = 1024,
-                            .segments = DC_SEG_TREE,
-                            .slots = 128,
-                            .gamma = 0.999,
-                            .propagation = true,
-                            .n = 25,
-                            .goal_future = 1,
-                            .goal_law = DC_LAW_GEOMETRIC};
+    row_spec spec = {.seed = 1,
+                     .batch = 1024,
+                     .segments = SEG_TREE,
+                     .slots = 128,
+                     .gamma = 0.999,
+                     .propagation = true,
+                     .n = 25,
+                     .goal_future = 1,
+                     .goal_law = DC_LAW_GEOMETRIC};
     size_t before = heap();
     dc_sampler *sampler = make(&data, spec);
     size_t made = heap() - before, bytes = dc_sampler_bytes(sampler);

@@ -10,7 +10,7 @@ typedef struct op_case {
     int count;
     int shape[3][3]; // e, rows, cols of each input
     double a, b;
-    unsigned trained; // inputs that have a gradient
+    unsigned trained; // inputs that gradient reaches
     double low, high; // range of the inputs' numbers
 } op_case;
 
@@ -43,8 +43,28 @@ static const op_case op_cases[] = {
                                                                             // share
     {DC_OP_expected, 2, {{1, 9, 4}, {1, 36, 1}}, 0, 0, 1, -2, 2},
     {DC_OP_log_likelihood, 2, {{1, 9, 4}, {1, 9, 4}}, 0, 0, 1, -2, 2},
-    {DC_OP_relative_mean, 1, {{2, 9, 3}}, 0, 0, 0, -1, 1}, // test_ops_double.c has its own
+    {DC_OP_relative_mean, 1, {{2, 9, 3}}, 0, 0, 1, -1, 1},
     {DC_OP_mean, 1, {{2, 9, 3}}, 0, 0, 1, -1, 1},
+    {DC_OP_pair_dot, 2, {{2, 6, 5}, {2, 7, 5}}, 0, 0, 3, -1, 1},
+    {DC_OP_pair_dot, 2, {{1, 300, 3}, {1, 290, 3}}, 0, 0, 3, -1, 1}, // two blocks each way
+    {DC_OP_exp, 1, {{2, 9, 3}}, 0, 0, 1, -2, 1},
+    {DC_OP_gelu, 1, {{2, 300, 3}}, 0, 0, 1, -3, 3},
+    {DC_OP_relu, 1, {{2, 9, 3}}, 0, 0, 1, -1, 1},
+    {DC_OP_side, 1, {{2, 9, 3}}, 0.7, 0, 0, -1, 1},
+    {DC_OP_ensemble_mean, 1, {{3, 9, 2}}, 0, 0, 1, -1, 1},
+    {DC_OP_row_dot, 2, {{2, 300, 5}, {2, 300, 5}}, 0, 0, 3, -1, 1},
+    {DC_OP_row_square, 2, {{2, 300, 5}, {2, 300, 5}}, 0, 0, 3, -1, 1},
+    {DC_OP_normalise, 1, {{2, 300, 5}}, 0, 0, 1, -1, 1},
+    {DC_OP_iqe, 3, {{1, 300, 12}, {1, 300, 12}, {1, 1, 1}}, 4, 0, 7, -1, 1},
+    {DC_OP_repeat, 1, {{2, 5, 3}}, 3, 0, 0, -1, 1},
+    {DC_OP_pick_best, 2, {{1, 15, 1}, {1, 15, 4}}, 3, 0, 0, -1, 1},
+    {DC_OP_add, 2, {{1, 5, 3}, {2, 5, 3}}, 0, 0, 3, -1, 1}, // one member for all
+    {DC_OP_mul, 2, {{2, 5, 3}, {1, 5, 3}}, 0, 0, 3, -1, 1},
+    {DC_OP_expectile, 3, {{2, 40, 1}, {1, 40, 1}, {1, 40, 1}}, 0.7, 0, 3, 0.1, 1},
+    {DC_OP_bce, 3, {{2, 40, 1}, {1, 40, 1}, {1, 40, 1}}, 0.3, 1, 1, 0.01, 0.99},
+    {DC_OP_square, 2, {{2, 9, 4}, {1, 9, 4}}, 1.5, 0, 3, -1, 1},
+    {DC_OP_mul, 2, {{1, 1, 1}, {1, 1, 1}}, 0, 0, 3, -1, 1}, // numbers
+    {DC_OP_exp, 1, {{1, 1, 1}}, 0, 0, 1, -1, 1},
 };
 enum { OP_CASES = sizeof op_cases / sizeof op_cases[0] };
 
@@ -54,21 +74,31 @@ static inline double op_unit(uint32_t i) {
     return (double)dc_philox(7, 99, 0, i).v[0] / 4294967296.0;
 }
 
-// One op over live parameters, its output weighed by a fixed input and averaged; a reduction's by a number, since a GPU
-// knows sums of reductions alone.
-static inline void op_build(rig *t, const op_case *c) {
+// Inputs of an op as parameters x0, x1, x2: live where the case says that they have gradients.
+static inline void op_open(rig *t, const op_case *c, dc_ref *in) {
     *t = (rig){0};
     assert_int_equal(dc_graph_init(&t->graph), DC_OK);
-    dc_ref in[3];
     for (int i = 0; i < c->count; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "x%d", i);
         const int *s = c->shape[i];
-        const dc_param_row *row =
-            dc_params_add(&t->params, name, s[0], s[1], s[2], DC_INIT_ZERO, 0, true);
-        in[i] = dc_param(&t->graph, name, s[0], s[1], s[2], row->offset,
+        int64_t offset =
+            dc_params_add(&t->params, name, s[0], s[1], s[2], DC_INIT_ZERO, 0, true)->offset;
+        in[i] = dc_param(&t->graph, name, s[0], s[1], s[2], offset,
                          c->trained >> i & 1 ? DC_LIVE : DC_STOPPED);
     }
+}
+
+static inline void op_fill(rig *t, const op_case *c) {
+    for (int64_t i = 0; i < t->params.slabs.size; i++)
+        t->params.slabs.live[i] = (dc_real)(c->low + (c->high - c->low) * op_unit((uint32_t)i));
+}
+
+// One op over parameters, its output weighed by fixed numbers and averaged; a reduction's by a number, since a GPU
+// knows sums of reductions alone.
+static inline void op_build(rig *t, const op_case *c) {
+    dc_ref in[3];
+    op_open(t, c, in);
     dc_ref y = dc_apply(&t->graph, c->op, "op", in, c->count, c->a, c->b);
     const dc_node *n = &t->graph.nodes[y];
     dc_ref loss;
@@ -82,8 +112,7 @@ static inline void op_build(rig *t, const op_case *c) {
     }
     assert_int_equal(dc_graph_finish(&t->graph, loss), DC_OK);
     assert_int_equal(dc_params_alloc(&t->params, 0), DC_OK);
-    for (int64_t i = 0; i < t->params.slabs.size; i++)
-        t->params.slabs.live[i] = (dc_real)(c->low + (c->high - c->low) * op_unit((uint32_t)i));
+    op_fill(t, c);
     assert_int_equal(dc_pool_new(&t->pool, 2), DC_OK);
     assert_int_equal(dc_exec_init(&t->exec, &t->graph, &t->params.slabs, t->pool), DC_OK);
 }

@@ -42,7 +42,7 @@ static dc_ref layer(garden *s, dc_ref x) {
 static dc_ref grow(garden *s, const dc_ref *from, int count) {
     dc_graph *g = &s->rig.graph;
     dc_ref x = from[pick(s, count)], y = from[pick(s, count)];
-    switch (pick(s, 8)) {
+    switch (pick(s, 13)) {
     case 0:
         return dc_add(g, x, y);
     case 1:
@@ -55,6 +55,14 @@ static dc_ref grow(garden *s, const dc_ref *from, int count) {
         return dc_decay(g, x, 0.6);
     case 5:
         return pick(s, 3) ? dc_affine(g, x, -1.1, 0) : dc_stop(g, x);
+    case 6:
+        return dc_gelu(g, "gelu", x);
+    case 7:
+        return dc_relu(g, "relu", dc_add(g, x, y));
+    case 8:
+        return dc_normalise(g, dc_affine(g, x, 1, 0.3));
+    case 9:
+        return dc_side(g, x, 0.7);
     default:
         return layer(s, x);
     }
@@ -112,7 +120,7 @@ static void make_plain(dc_graph *g) {
         if (n->op < DC_FIRST_COMPUTED) continue;
         int64_t *places[] = {&n->offset, &n->grad_offset, &n->aux_offset, &n->scratch_offset};
         int64_t cells = (int64_t)n->e * n->rows * n->cols;
-        int64_t sizes[] = {cells, cells, dc_op_aux(g, n), dc_op_scratch(g, n)};
+        int64_t sizes[] = {cells, cells, n->aux, n->scratch};
         for (int k = 0; k < 4; k++) {
             *places[k] = next;
             next += (sizes[k] + 15) / 16 * 16;

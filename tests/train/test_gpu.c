@@ -120,7 +120,7 @@ static int set_up(void **state) {
     dc_run run;
     configure(&run, &cases[3], "fp32", "");
     present = dc_run_start(&run, &lock, NULL) == DC_OK;
-    printf("GPU: %s\n", present ? dc_gpu_name(run.gpu) : dc_error());
+    printf("GPU: %s\n", present ? run.trainer->name : dc_error());
     dc_run_fini(&run);
     return 0;
 }
@@ -135,7 +135,7 @@ static void start(dc_run *run, const test_case *c, const char *precision, const 
 static void warm(dc_run *run, int64_t steps) {
     run->options.steps = steps;
     if (dc_run_train(run) != DC_OK) fail_msg("%s", dc_error());
-    assert_int_equal(dc_gpu_fetch(run->gpu, 0), DC_OK);
+    assert_int_equal(run->trainer->ops->fetch(run->trainer, 0), DC_OK);
 }
 
 static double distance(const float *a, const float *b, int64_t n, double *size) {
@@ -263,7 +263,7 @@ static bool close_enough(const test_case *c, const char *precision, double toler
     float values[DC_METRICS_MAX];
     one_step want = {.grad = new_floats(s->size)}, got = {.grad = new_floats(s->size)};
     reference(&run, want.grad, want.metrics);
-    assert_int_equal(dc_gpu_gradients(run.gpu, 0, values), DC_OK);
+    assert_int_equal(run.trainer->ops->gradients(run.trainer, 0, values), DC_OK);
     memcpy(got.grad, s->grad, (size_t)s->size * sizeof(float));
     for (int i = 0; i < run.agent.metric_count; i++)
         got.metrics[i] = (double)values[i];
@@ -317,13 +317,13 @@ static void test_rows(void **state) {
             for (int64_t step = 1; step <= 40; step++) {
                 int64_t bad;
                 double *sums = run.sums;
-                assert_int_equal(dc_gpu_train(run.gpu, 1, &bad, &sums), DC_OK);
+                assert_int_equal(run.trainer->ops->step(run.trainer, 1, &bad, &sums), DC_OK);
                 assert_int_equal(bad, -1);
                 assert_int_equal(dc_sampler_next(run.agent.sampler, (uint64_t)step - 1), DC_OK);
                 int64_t *words, *others;
                 size_t n, m;
                 assert_int_equal(dc_sampler_save(run.agent.sampler, &words, &n), DC_OK);
-                assert_int_equal(dc_gpu_fetch(run.gpu, 0), DC_OK);
+                assert_int_equal(run.trainer->ops->fetch(run.trainer, 0), DC_OK);
                 assert_int_equal(dc_sampler_save(run.agent.sampler, &others, &m), DC_OK);
                 assert_int_equal(n, m);
                 assert_memory_equal(words, others, n * sizeof *words);
@@ -421,7 +421,7 @@ static void test_answers(void **state) {
     start(&run, &cases[3], "fp32", "", NULL);
     warm(&run, 40);
     assert_int_equal(dc_agent_distances(&run.agent, COUNT, s, g, cpu), DC_OK);
-    assert_int_equal(dc_gpu_answer(run.gpu, 0), DC_OK);
+    assert_int_equal(dc_agent_ask_gpu(&run.agent), DC_OK);
     assert_int_equal(dc_agent_distances(&run.agent, COUNT, s, g, gpu), DC_OK);
     double size, far = distance(gpu, cpu, COUNT, &size) / size;
     printf("answers within %.1e\n", far);
@@ -633,7 +633,7 @@ static void test_feed_choice(void **state) {
     for (int i = 0; i < CASES; i++) {
         dc_run run;
         start(&run, &cases[i], "tf32", "", NULL);
-        assert_int_equal(dc_gpu_fed(run.gpu), i >= DRAWN);
+        assert_int_equal(run.trainer->fed, i >= DRAWN);
         dc_run_fini(&run);
     }
     dc_run run;

@@ -1,6 +1,7 @@
 """Presets against the paper's table of task-specific values: every task with every method, trained one step.
 
 TABLE is typed from the paper (not read from configs/): alpha or N of {TD-n, TRL, DCRL}, TD's and MC's alpha, TRL's lambda.
+OGBENCH and HORIZON are typed from the settings that OGBench and the horizon-reduction code publish for other methods.
 """
 
 import json
@@ -36,18 +37,33 @@ LONG = {"puzzle-4x5": (100, 32), "puzzle-4x6": (100, 32), "cube-triple": (25, 4)
 GIANT = {"td": 0.3, "mc": 0.3, "td-n": 0.1, "trl": 0.1, "trl-n": 0.1}  # the others: rejection sampling
 
 
+OGBENCH = {  # alpha of iql, crl and qrl; hiql's subgoal_steps
+    "pointmaze": (0.003, 0.03, 0.0003, 25), "antmaze": (0.3, 0.1, 0.003, 25), "antsoccer": (0.1, 0.3, 0.003, 25), "humanoidmaze": (0.1, 0.1, 0.001, 100),
+    "cube": (1, 3, 0.3, 10), "scene": (1, 3, 0.3, 10), "puzzle": (1, 3, 0.3, 10),
+}  # fmt: skip
+HORIZON = {  # alpha of iql, crl and qrl; hiql's kappa, alpha and subgoal_steps; law and share of random goals of policies
+    "humanoidmaze-giant": (0.3, 0.3, 0.001, 0.5, 3, 50, "uniform", 0), "puzzle-4x5": (1, 1, 3, 0.7, 3, 25, "geometric", 0.5), "puzzle-4x6": (1, 1, 3, 0.7, 3, 25, "geometric", 0.5),
+    "cube-triple": (10, 3, 3, 0.5, 10, 50, "geometric", 0), "cube-quadruple": (10, 3, 3, 0.5, 10, 50, "geometric", 0), "cube-octuple": (10, 3, 3, 0.5, 10, 50, "geometric", 0),
+}  # fmt: skip
+OTHERS = ["bc", "iql", "crl", "qrl", "hiql"]
+
+
 def write_data(path, obs, act):
     arrays = {"observations": np.random.normal(size=(60, obs)), "actions": np.random.uniform(-1, 1, (60, act))}
     np.savez(path, terminals=np.arange(60) % 30 == 29, **{k: v.astype(np.float32) for k, v in arrays.items()})
 
 
-def config_of(scratch, preset, agent, *more):
+def train(scratch, preset, agent, *more):
     path, family = scratch.at("data.npz"), preset.split("-")[0]
     write_data(path, *(SIZES[family] if family in SIZES else (ARM[preset][0], 5)))
     run = scratch.at(f"{preset}-{agent}")
     good("train", preset, "--agent", agent, "--data", path, "--steps", 1, *more, "--out", run)
     with open(os.path.join(run, "config.json")) as file:
-        config = json.load(file)
+        return json.load(file)
+
+
+def config_of(scratch, preset, agent, *more):
+    config, family = train(scratch, preset, agent, *more), preset.split("-")[0]
     assert config["agent"] == agent and config["env"] == f"{preset}-{'play' if preset in ARM else 'navigate'}-oraclerep-v0", config
     if preset in ARM:
         assert sum(n * times for n, times in zip(config["rep"][1::4], config["rep"][3::4])) == ARM[preset][1], config
@@ -104,6 +120,42 @@ def test_long():
                 config = config_of(scratch, preset, agent, "--hidden", "8,8", "--batch", 4)
                 assert config["gamma"] == 0.999 and config.get("n", n) == n, config
                 assert config["policy"] == "rejection" and config["samples"] == samples, config
+
+
+def has(config, **want):
+    assert {k: config[k] for k in want} == want, (want, config)
+
+
+def test_others_standard():
+    """OGBench's values, for the methods that it plays."""
+    with Scratch("presets") as scratch:
+        for preset in TABLE:
+            *alphas, k = OGBENCH[preset.split("-")[0]]
+            for agent in OTHERS:
+                config = train(scratch, preset, agent, "--hidden", "8,8", "--batch", 4)
+                has(config, gamma=TABLE[preset][4], actor_law="uniform", actor_random=0, actor_layernorm=False)
+                if agent in ("iql", "crl", "qrl"):
+                    has(config, alpha=alphas[("iql", "crl", "qrl").index(agent)])
+                if agent in ("iql", "hiql"):
+                    has(config, kappa=0.9 if agent == "iql" else 0.7, goal_law="geometric")
+                if agent == "hiql":
+                    has(config, alpha_low=3, alpha_high=3, subgoal_steps=k, rep_dim=10)
+                if agent in ("crl", "qrl"):
+                    has(config, latent=512)
+
+
+def test_others_long():
+    """The horizon-reduction code's values."""
+    with Scratch("presets") as scratch:
+        for preset, (iql, crl, qrl, kappa, alpha, k, law, random) in HORIZON.items():
+            config = {agent: train(scratch, preset, agent, "--hidden", "8,8", "--batch", 4) for agent in OTHERS}
+            for agent in OTHERS:
+                has(config[agent], gamma=0.999, actor_layernorm=agent != "qrl")
+            has(config["bc"], actor_law="geometric", actor_random=0)
+            has(config["iql"], alpha=iql, kappa=0.9, policy="ddpgbc", goal_law="uniform", actor_law=law, actor_random=random)
+            has(config["crl"], alpha=crl, latent=1024, actor_law=law, actor_random=random)
+            has(config["qrl"], alpha=qrl, latent=1024)
+            has(config["hiql"], kappa=kappa, alpha_low=alpha, alpha_high=alpha, subgoal_steps=k, rep_dim=128, goal_law="uniform", actor_law=law, actor_random=random)
 
 
 def test_sizes():

@@ -3,10 +3,10 @@
 
 const dc_backend dc_backend_cpu = {
     .name = "cpu",
-#define OP(name, least, most, reads, text) .fwd[DC_OP_##name] = dc_cpu_##name##_fwd,
+#define OP(name, ...) .fwd[DC_OP_##name] = dc_cpu_##name##_fwd,
 #include "tensor/ops.def"
 #undef OP
-#define OP(name, least, most, reads, text) .bwd[DC_OP_##name] = dc_cpu_##name##_bwd,
+#define OP(name, ...) .bwd[DC_OP_##name] = dc_cpu_##name##_bwd,
 #include "tensor/ops.def"
 #undef OP
     .grad_norm2 = dc_cpu_grad_norm2,

@@ -11,7 +11,7 @@
 // exp(x). In float: x = k ln 2 + r with |r| <= ln 2 / 2, a polynomial of degree 6 in r, then k goes
 // into the exponent's bits; 1.1 ulp at worst on [-87, 88], flat outside. In double: the library's
 // own.
-static inline dc_real dc_exp(dc_real x) {
+static inline dc_real dc_fast_exp(dc_real x) {
 #ifdef DC_DOUBLE
     return exp(x);
 #else
@@ -37,10 +37,22 @@ static inline dc_real dc_exp(dc_real x) {
 #endif
 }
 
-// gelu in its tanh form, x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3).
-static inline dc_real dc_gelu(dc_real x) {
-    dc_real u2 = (dc_real)1.5957691216057308 * x * (1 + (dc_real)0.044715 * x * x);
-    return x / (1 + dc_exp(-u2));
+// gelu in its tanh form, x s(x) with the gate s(x) = sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3).
+static inline dc_real dc_fast_gelu_u2(dc_real x) {
+    return (dc_real)1.5957691216057308 * x * (1 + (dc_real)0.044715 * x * x);
+}
+
+static inline dc_real dc_fast_gelu(dc_real x) {
+    return x / (1 + dc_fast_exp(-dc_fast_gelu_u2(x)));
+}
+
+static inline dc_real dc_fast_gelu_gate(dc_real x) {
+    return 1 / (1 + dc_fast_exp(-dc_fast_gelu_u2(x)));
+}
+
+// d gelu / dx, given the gate s and h = x s.
+static inline dc_real dc_fast_gelu_slope(dc_real x, dc_real s, dc_real h) {
+    return s + h * (1 - s) * (dc_real)1.5957691216057308 * (1 + (dc_real)0.134145 * x * x);
 }
 
 #endif

@@ -26,7 +26,7 @@ static void fwd_row(const dc_real *x, const dc_real *scale, const dc_real *bias,
     dc_real sum = 0, square = 0;
 #pragma omp simd reduction(+ : sum)
     for (int c = 0; c < cols; c++) {
-        dc_real h = dc_gelu(x[c]);
+        dc_real h = dc_fast_gelu(x[c]);
         y[c] = h;
         sum += h;
     }
@@ -74,10 +74,8 @@ static void bwd_row(const job *j, const dc_real *x, const dc_real *dy, const dc_
     dc_real *sum_scale = sums, *sum_bias = sums + cols;
 #pragma omp simd reduction(+ : q1, q2)
     for (int c = 0; c < cols; c++) {
-        dc_real u2 = (dc_real)1.5957691216057308 * x[c] * (1 + (dc_real)0.044715 * x[c] * x[c]);
-        dc_real s = 1 / (1 + dc_exp(-u2)), h = x[c] * s;
-        slope[c] =
-            s + h * (1 - s) * (dc_real)1.5957691216057308 * (1 + (dc_real)0.134145 * x[c] * x[c]);
+        dc_real s = dc_fast_gelu_gate(x[c]), h = x[c] * s;
+        slope[c] = dc_fast_gelu_slope(x[c], s, h);
         z[c] = (h - mean) * inv;
         sum_scale[c] += dy[c] * z[c];
         sum_bias[c] += dy[c];

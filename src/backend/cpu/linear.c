@@ -49,7 +49,7 @@ static void fwd_block(void *ctx, int block) {
 
 void dc_cpu_linear_fwd(const dc_exec *x, const dc_node *n) {
     job j = {.x = dc_value(x, n->in[0]), .w = dc_value(x, n->in[1]), .b = dc_value(x, n->in[2])};
-    j.y = dc_view_rows(dc_value(x, dc_self(x, n)), 0, x->used[dc_self(x, n)]);
+    j.y = dc_output(x, n);
     j.row_blocks = dc_blocks(j.y.rows);
     dc_pool_run(x->pool, fwd_block, &j, n->e * j.row_blocks);
 }

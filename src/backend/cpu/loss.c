@@ -1,5 +1,6 @@
 // Ops that end in one number: losses and means. Sums are taken in double and in order, so that they
-// are the same for any number of threads.
+// are the same for any number of threads. Targets and weights of one member serve all (their step is
+// 0); a gradient to such a target is the sum over members.
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/fastmath.h"
 
@@ -32,14 +33,16 @@ static void expectile_grad(const dc_exec *x, const dc_node *n, int input, dc_rea
     dc_view w = n->in_count > 2 ? dc_value(x, n->in[2]) : p;
     int64_t count = (int64_t)p.rows * p.cols;
     dc_real dy = *dc_gradient(x, dc_self(x, n)).p, scale = sign * dy * 4 / (dc_real)(p.e * count);
-    bool add = dc_adds(x, n, input);
-    for (int e = 0; e < p.e; e++)
+    bool adds = dc_adds(x, n, input);
+    for (int e = 0; e < p.e; e++) {
+        bool add = adds || (e > 0 && d.e < p.e);
         for (int64_t i = 0; i < count; i++) {
             dc_real pi = p.p[e * p.step + i], ti = t.p[e * t.step + i];
             dc_real wi = n->in_count > 2 ? w.p[e * w.step + i] : 1;
             dc_real *out = &d.p[e * d.step + i];
             *out = (add ? *out : 0) + scale * wi * side(pi, ti, n->a) * (pi - ti);
         }
+    }
 }
 
 void dc_cpu_expectile_bwd(const dc_exec *x, const dc_node *n) {
@@ -126,12 +129,14 @@ static void square_grad(const dc_exec *x, const dc_node *n, int input, dc_real s
     int64_t count = (int64_t)p.rows * p.cols;
     dc_real dy = *dc_gradient(x, dc_self(x, n)).p;
     dc_real scale = sign * dy * (dc_real)(2 * n->a / (double)(p.e * count));
-    bool add = dc_adds(x, n, input);
-    for (int e = 0; e < p.e; e++)
+    bool adds = dc_adds(x, n, input);
+    for (int e = 0; e < p.e; e++) {
+        bool add = adds || (e > 0 && d.e < p.e);
         for (int64_t i = 0; i < count; i++) {
             dc_real *out = &d.p[e * d.step + i];
             *out = (add ? *out : 0) + scale * (p.p[e * p.step + i] - t.p[e * t.step + i]);
         }
+    }
 }
 
 void dc_cpu_square_bwd(const dc_exec *x, const dc_node *n) {

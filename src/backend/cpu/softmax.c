@@ -22,10 +22,9 @@ static double expectation(const dc_real *x, const dc_real *q, int cols) {
 }
 
 void dc_cpu_expected_fwd(const dc_exec *x, const dc_node *n) {
-    dc_view v = dc_value(x, n->in[0]), q = dc_value(x, n->in[1]);
-    dc_real *y = dc_value(x, dc_self(x, n)).p;
-    for (int64_t r = 0; r < v.rows; r++)
-        y[r] = (dc_real)expectation(v.p + r * v.cols, q.p + r * v.cols, v.cols);
+    dc_view v = dc_value(x, n->in[0]), q = dc_value(x, n->in[1]), y = dc_output(x, n);
+    for (int64_t r = 0; r < y.rows; r++)
+        y.p[r] = (dc_real)expectation(v.p + r * v.cols, q.p + r * v.cols, v.cols);
 }
 
 // d y / d x_c = p_c (q_c - y)

@@ -5,6 +5,7 @@
 #define DC_CUDA_H
 
 #include "backend/backend.h"
+#include "base/text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,9 +85,17 @@ typedef struct dc_program_spec {
     // and Adam counts anew; 0: all together.
     int64_t policy_first, policy_after;
     int beside; // how many such programs run side by side; 0: this one alone
+    // Keep every gradient in slabs.grad, so that others can read or change it between dc_program_gradients and
+    // dc_program_update; slower than dc_program_step, which updates some weights where their gradient is made.
+    bool whole_gradients;
 } dc_program_spec;
 
-// Compile. Borrows: cuda and graph (until freed).
+// Can all of it be computed? Errors: an op, or a use of it, that the backend has no path for, with the node's name.
+dc_status dc_cuda_supports(const dc_graph *graph);
+bool dc_cuda_has_op(dc_op op);
+void dc_cuda_hide_op(dc_op op, bool hide); // for tests: as if there were no kernels for it
+
+// Compile. Borrows: cuda and graph (until freed). Errors: as dc_cuda_supports, and no memory.
 dc_status dc_program_new(dc_program **program, dc_cuda *cuda, const dc_program_spec *spec);
 void dc_program_free(dc_program *program); // Nullable; device memory stays with the device
 // The device's copies of the slabs, and the state.
@@ -107,10 +116,14 @@ dc_status dc_program_value(dc_program *program, dc_ref node, float *out);
 
 // After the live and target slabs were written from outside: refresh what is derived from them.
 dc_status dc_program_refresh(dc_program *program);
+// A line for each network and way in which it is computed: as a whole, or layer by layer and why.
+dc_status dc_program_describe(const dc_program *program, dc_text *out);
 typedef dc_status dc_enqueue_fn(void *ctx);
 // Enqueue forward and, if the graph has a loss, backward.
 dc_status dc_program_gradients(dc_program *program);
-// And guard, EMA, Adam and metrics. Weights before policy_first may be updated before the policy's gradient is there.
+// With whole_gradients: guard, EMA, Adam and metrics, from the gradients that now lie in the slab.
+dc_status dc_program_update(dc_program *program);
+// All of it: forward, backward, guard, EMA, Adam and metrics. Weights before policy_first may be updated before the policy's gradient is there.
 // If another step follows in the same recording, `beside` makes its rows: `draw` enqueues what touches nothing of this
 // step and may go beside all of it, `pack` what writes inputs that no layer reads, `gather` the others; both go beside the
 // update.

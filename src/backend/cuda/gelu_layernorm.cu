@@ -184,9 +184,7 @@ template <typename T>
 static dc_status choose(dc_cuda *cuda, const layernorm *n, const tensor *dy, tensor dx,
                         float *parts) {
     int cols = n->x.cols;
-    if (cols > 1024)
-        return dc_fail(DC_UNSUPPORTED, "use hidden layers of at most 1024, or --device cpu",
-                       "a layer of %d is too wide for the GPU", cols);
+    if (cols > 1024) return dc_layernorm_wide(cuda, n, dy, dx, parts);
     if (cols % 4)
         launch<T, 1, 32>(cuda, n, dy, dx, parts);
     else if (cols <= 128)

@@ -1,5 +1,5 @@
-// Narrow ops wait until a layer needs what they make, and then go together as one launch (narrow.cu). Numbers
-// that a thread made and reads again stay in its slots.
+// Pointwise ops, reductions and softmaxes of few numbers (paths.cu says which) wait until another kernel needs what they
+// make, and then go together as one launch (narrow.cu). Numbers that a thread made and reads again stay in its slots.
 #include "backend/cuda/program.cuh"
 
 #include <cstring>
@@ -182,27 +182,16 @@ std::vector<int> dc_value_keys(const dc_program *p, const dc_node *n) {
     return keys;
 }
 
-// ---- single numbers: reductions and what is made of them come last; their gradients are known now ----
+// ---- single numbers that wait for the step's end: their gradients are known now ----
 
 void dc_groups_scalars(dc_program *p) {
-    p->scalar.assign((size_t)p->g->count, 0);
-    for (dc_ref r = 0; r < p->g->count; r++) {
-        const dc_node *n = node(p, r);
-        bool all = n->in_count > 0 && (n->op == DC_OP_add || n->op == DC_OP_affine);
-        for (int i = 0; i < n->in_count; i++)
-            all = all && p->scalar[(size_t)n->in[i]];
-        for (int i = 0; i < n->in_count; i++) // which are known at the step's end alone
-            DC_CHECK(all || !p->scalar[(size_t)n->in[i]]);
-        p->scalar[(size_t)r] = all || (n->op >= DC_FIRST_COMPUTED && dc_is_reduction(n->op));
-    }
-    p->scalar_grad.assign((size_t)p->g->count, 0);
     dc_ref loss = p->g->loss;
+    p->scalar_grad.assign((size_t)p->g->count, 0);
     if (loss < 0) return;
-    DC_CHECK(p->scalar[(size_t)loss]); // a loss is a sum of reductions
     p->scalar_grad[(size_t)loss] = 1;
     for (dc_ref r = loss; r >= 0; r--) {
         const dc_node *n = node(p, r);
-        if (!p->scalar[(size_t)r] || dc_is_reduction(n->op)) continue;
+        if (!is_deferred(p, r) || dc_is_reduction(n->op)) continue;
         for (int i = 0; i < n->in_count; i++)
             p->scalar_grad[(size_t)n->in[i]] +=
                 p->scalar_grad[(size_t)r] * (n->op == DC_OP_affine ? n->a : 1);
@@ -247,8 +236,8 @@ static narrow new_narrow(void) {
 
 void dc_group_forward(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r), *x = node(p, n->in[0]);
-    if (p->scalar[(size_t)r]) list_final(p, r);
-    if (p->scalar[(size_t)r] && !dc_is_reduction(n->op)) return;
+    if (is_deferred(p, r)) list_final(p, r);
+    if (is_deferred(p, r) && !dc_is_reduction(n->op)) return;
     narrow out = new_narrow();
     out.op = n->op;
     out.a = n->a;
@@ -275,6 +264,28 @@ void dc_group_zero(dc_program *p, dc_ref owner) {
     push_narrow(p, out, {}, {grad_key(p, owner)});
 }
 
+void dc_group_seed(dc_program *p, dc_ref r, double gradient, bool add) {
+    tensor t = grad_of(p, r);
+    narrow out = new_narrow();
+    out.op = NARROW_SEED;
+    out.input = 0;
+    out.e = 1;
+    out.count = 1;
+    out.y = (float *)t.p;
+    out.add = add;
+    out.scale = (float)gradient;
+    push_narrow(p, out, {}, {grad_key(p, r)});
+}
+
+// A sum at the step's end gives its inputs gradients that are known; those that do not wait have them in memory.
+static void seed_inputs(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    for (int i = 0; i < n->in_count; i++)
+        if (wants(p, n, i) && !is_deferred(p, n->in[i]))
+            dc_group_seed(p, n->in[i], p->scalar_grad[(size_t)r] * (n->op == DC_OP_affine ? n->a : 1),
+                          adds(p, n, i));
+}
+
 // What the numbers of a reduction's gradient have in common, if g is its own.
 static float reduction_scale(const narrow *n, double g) {
     double cells = (double)(n->members[0] * n->count);
@@ -286,7 +297,7 @@ static float reduction_scale(const narrow *n, double g) {
 
 void dc_group_backward(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
-    if (p->scalar[(size_t)r] && !dc_is_reduction(n->op)) return;
+    if (is_deferred(p, r) && !dc_is_reduction(n->op)) return seed_inputs(p, r);
     for (int i = 0; i < n->in_count; i++) {
         if (!dc_flows(n, i) || !wants(p, n, i)) continue;
         bool whole = dc_is_reduction(n->op), softmax = dc_is_softmax(n->op);

@@ -190,6 +190,9 @@ dc_status dc_layernorm_fwd(dc_cuda *cuda, const layernorm *n);
 int dc_layernorm_parts(int e, int rows);
 // x, dy, dx and stats stand at the trained rows; parts (e, count, 3, cols): d scale, d bias, d add.
 dc_status dc_layernorm_bwd(dc_cuda *cuda, const layernorm *n, tensor dy, tensor dx, float *parts);
+// Both, of more columns than a warp's registers hold (gelu_layernorm_wide.cu); dy NULL: forward.
+dc_status dc_layernorm_wide(dc_cuda *cuda, const layernorm *n, const tensor *dy, tensor dx,
+                            float *parts);
 
 // ---- whole networks in bf16 or TF32 (mlp.cu) ----
 
@@ -276,7 +279,7 @@ dc_status dc_mlp_map(mlp *j); // x_map of x
 
 // ---- narrow ops: many small ones in one launch ----
 struct alignas(16) narrow { // as groups.cu has it
-    int op;                 // dc_op, or NARROW_ZERO
+    int op;                 // dc_op, NARROW_ZERO or NARROW_SEED
     int input;              // -1: forward; else: gradient to this input
     int e;                  // members
     int64_t count;          // numbers a member, or rows of `cols` columns
@@ -295,7 +298,7 @@ struct alignas(16) narrow { // as groups.cu has it
     int sum;     // forward of a reduction: number of its sum
     float scale; // gradient of a reduction: what all its numbers have in common
 };
-enum { NARROW_ZERO = DC_OPS };
+enum { NARROW_ZERO = DC_OPS, NARROW_SEED }; // 0, or a gradient that is known
 
 // As narrow.cu runs it. Every thread has slots, a number each; an instruction makes slot d of slots a, b and c and of the
 // constants f and g, and leaves it in memory too if it has a place there.
@@ -364,9 +367,10 @@ struct narrow_list {
     int slots, sums, tracks, blocks; // blocks: of all tracks
     double *partials;                // (sums, blocks)
 };
-bool dc_is_narrow(dc_op op);
 bool dc_is_softmax(int op); // takes a row of columns at a time
-bool dc_is_reduction(dc_op op);
+static inline bool dc_is_reduction(dc_op op) { // ends in one number
+    return dc_rule(op)->op_class == DC_CLASS_REDUCTION;
+}
 int dc_narrow_sums(dc_op op);                             // that a reduction takes
 enum { NARROW_THREADS = 256 };                            // of a block
 int dc_narrow_blocks(const dc_cuda *cuda, bool barriers); // at most

@@ -11,19 +11,8 @@
 
 enum { THREADS = NARROW_THREADS, TEAM = 8, MOST_BLOCKS = 64 }; // TEAM: blocks of a cluster
 
-bool dc_is_narrow(dc_op op) {
-    return op >= DC_FIRST_COMPUTED && op != DC_OP_linear && op != DC_OP_gelu_layernorm &&
-           op != DC_OP_splice;
-}
-
 bool dc_is_softmax(int op) {
     return op == DC_OP_expected || op == DC_OP_log_likelihood;
-}
-
-// Ops that end in one number.
-bool dc_is_reduction(dc_op op) {
-    return op == DC_OP_expectile || op == DC_OP_mean || op == DC_OP_bce || op == DC_OP_square ||
-           op == DC_OP_relative_mean || op == DC_OP_log_likelihood;
 }
 
 int dc_narrow_sums(dc_op op) {

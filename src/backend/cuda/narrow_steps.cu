@@ -136,6 +136,7 @@ static narrow_step backward(const maker &m) {
     case DC_OP_ensemble_min:
         return m.step(N_LEAST_BACK, n->dy_slot, n->x_slot[0], n->members[0], m.e, 0);
     case DC_OP_mean:
+    case NARROW_SEED:
         return m.step(N_CONST, 0, 0, 0, n->scale, 0);
     case DC_OP_square:
         return m.of_inputs(N_SQUARE_BACK, sign * n->scale, 0);

@@ -7,43 +7,75 @@ static bool read_by(const dc_program *p, dc_ref r, dc_ref reader) {
     return consumers(p, r, [=](const dc_node *n, int i) { return n == node(p, reader) && !i; });
 }
 
-// The hidden layers that lead to a head, last first; false where mlp.cu cannot do them.
-static bool trace_net(const dc_program *p, dc_ref head, net *out) {
-    const dc_node *last = node(p, head);
+// Are a layer's numbers parameters as they lie, not rows of larger ones?
+static bool has_parameters(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    for (int i = 1; i < n->in_count; i++)
+        if (node(p, n->in[i])->op != DC_OP_PARAM) return false;
+    return true;
+}
+
+// The hidden layers that lead to a head, last first. Returns why mlp.cu cannot do them; NULL: it can.
+static const char *trace_layers(const dc_program *p, net *out) {
     auto typed = [p](dc_ref r) { return is_tf32(p) || p->half[r]; };
-    *out = net();
-    out->head = head;
-    dc_ref at = last->in[0], above = head;
+    dc_ref at = node(p, out->head)->in[0], above = out->head;
     while (node(p, at)->op == DC_OP_gelu_layernorm) {
         dc_ref linear = node(p, at)->in[0];
         if (node(p, linear)->op != DC_OP_linear || !read_by(p, linear, at) ||
-            !read_by(p, at, above) || !typed(at) || !typed(linear))
-            return false;
+            !read_by(p, at, above))
+            return "a hidden layer is read by others too";
+        if (!has_parameters(p, linear) || !has_parameters(p, at)) return "weights are no parameters";
+        if (!typed(at) || !typed(linear)) return "a hidden layer is not bf16";
         out->norm.insert(out->norm.begin(), at);
         out->linear.insert(out->linear.begin(), linear);
         above = linear;
         at = node(p, linear)->in[0];
     }
-    const dc_node *x = node(p, at);
     out->x = at;
-    if (out->linear.empty() || out->linear.size() > MLP_LAYERS || !typed(at) || !p->pad[at] ||
-        x->base != at || x->e != 1 || last->lo % MLP_ROWS)
-        return false;
-    for (dc_ref r : out->linear)
-        if (node(p, r)->cols != node(p, out->linear[0])->cols || node(p, r)->e != last->e)
-            return false;
-    return dc_mlp_fits(p->cuda, node(p, out->linear[0])->cols, x->cols);
+    if (node(p, at)->op == DC_OP_gelu) return "hidden layers without LayerNorm";
+    if (out->linear.empty()) return "no hidden layer";
+    if (out->linear.size() > MLP_LAYERS) return "more than 8 hidden layers";
+    const dc_node *x = node(p, at);
+    if (!typed(at) || !p->pad[at] || x->base != at || x->e != 1)
+        return "its input is no matrix of data, or is read by others than layers";
+    return node(p, out->head)->lo % MLP_ROWS ? "trained rows do not begin at a multiple of 64" : NULL;
 }
 
-// Does anybody but the network itself add to what it gives in backward?
-static bool shares_gradients(const dc_program *p, const net *n) {
+static std::string trace_net(const dc_program *p, dc_ref head, net *out) {
+    *out = net();
+    out->head = head;
+    if (p->spec.precision == DC_FP32) return "fp32 is not for tensor cores";
+    if (!p->cuda->hopper) return "the GPU or the build is not sm_90a";
+    if (!is_head(p, head))
+        return "last layer of " + std::to_string(node(p, head)->cols) + ", more than " +
+               std::to_string(HEAD_MAX);
+    const char *why = trace_layers(p, out);
+    if (why) return why;
+    if (!has_parameters(p, head)) return "weights are no parameters";
+    int width = node(p, out->linear[0])->cols, in = node(p, out->x)->cols;
+    for (dc_ref r : out->linear) {
+        if (node(p, r)->cols != width) return "widths differ";
+        if (node(p, r)->e != node(p, head)->e) return "ensembles differ";
+    }
+    if (in > width) return "input of " + std::to_string(in) + ", wider than its layers";
+    if (!dc_mlp_fits(p->cuda, width, in))
+        return "width " + std::to_string(width) + " is not 256, 512 or 1024";
+    return "";
+}
+
+// Does anybody but the network itself add to what it gives in backward, or want what it does not give? NULL: no.
+static const char *other_gradients(const dc_program *p, const net *n) {
     const dc_node *first = node(p, n->linear[0]);
-    if (wants(p, first, 0) && (node(p, n->x)->op != DC_OP_splice || adds(p, first, 0) ||
-                               node(p, node(p, n->x)->in[1])->cols > THIN))
-        return true;
+    if (wants(p, first, 0)) {
+        if (node(p, n->x)->op != DC_OP_splice) return "its input has a gradient, and is no splice";
+        if (adds(p, first, 0)) return "its input has other gradients";
+        if (node(p, node(p, n->x)->in[1])->cols > THIN)
+            return "more than 32 columns of its input have a gradient";
+    }
     for (dc_ref r : n->linear)
-        if (wants(p, node(p, r), 1) && adds(p, node(p, r), 1)) return true;
-    return false;
+        if (wants(p, node(p, r), 1) && adds(p, node(p, r), 1))
+            return "its weights are trained by more than one use";
+    return NULL;
 }
 
 // Do tiles leave multiprocessors idle, whatever goes side by side? Then they had better be smaller.
@@ -56,13 +88,15 @@ static bool few_tiles(const dc_program *p) {
 
 void dc_nets_find(dc_program *p) {
     p->net_of.assign((size_t)p->g->count, -1);
-    bool may = p->spec.precision == DC_BF16 || is_tf32(p);
-    for (dc_ref r = 0; may && r < p->g->count; r++) {
+    for (dc_ref r = 0; r < p->g->count; r++) {
         net n;
-        if (!is_head(p, r) || !trace_net(p, r, &n)) continue;
+        if (node(p, r)->op != DC_OP_linear || p->activation_of[(size_t)r] >= 0) continue;
+        p->reason[(size_t)r] = trace_net(p, r, &n);
+        if (!p->reason[(size_t)r].empty()) continue;
         n.back = trained(node(p, r));
         n.weights = n.back && wants(p, node(p, r), 1);
-        if (n.back && shares_gradients(p, &n)) continue;
+        if (n.back && other_gradients(p, &n)) p->reason[(size_t)r] = other_gradients(p, &n);
+        if (!p->reason[(size_t)r].empty()) continue;
         for (size_t i = 0; i < n.linear.size(); i++)
             p->net_of[(size_t)n.linear[i]] = p->net_of[(size_t)n.norm[i]] = (int)p->nets.size();
         p->net_of[(size_t)r] = (int)p->nets.size();

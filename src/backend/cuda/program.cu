@@ -1,30 +1,60 @@
 // A graph compiled for the device: every node gets memory of its own, the update its lists. With bf16, what flows between
 // layers is bf16, and matrices have bf16 copies; weights, gradients of weights, losses and Adam stay float. units.cu has
 // forward and backward as units, step.cu starts them.
+#include "backend/cuda/plain.cuh"
 #include "backend/cuda/program.cuh"
 
-// ---- what is bf16, and which biases LayerNorm adds ----
+// ---- what is bf16, and which biases the activation adds ----
 
-static void decide(dc_program *p) {
+// The node that reads all of r, if that is one, and reads it once; else -1.
+static dc_ref only_reader(const dc_program *p, dc_ref r) {
+    dc_ref found = -1;
+    if (node(p, r)->keep) return -1;
+    for (dc_ref c = r + 1; c < p->g->count; c++) {
+        const dc_node *n = node(p, c);
+        for (int i = 0; i < n->in_count && n->op >= DC_FIRST_COMPUTED; i++) {
+            if (node(p, n->in[i])->base != r) continue;
+            if (n->in[i] != r || found >= 0) return -1;
+            found = c;
+        }
+    }
+    return found;
+}
+
+static bool is_activation(dc_op op) {
+    return op == DC_OP_gelu_layernorm || op == DC_OP_gelu;
+}
+
+// Does a product or a splice read it? Products of bf16 need a copy of the weights in bf16, which parameters alone have.
+static bool feeds_layer(const dc_program *p, const dc_node *reader, int i) {
+    bool product = reader->op == DC_OP_linear && node(p, reader->in[1])->op == DC_OP_PARAM;
+    return i == 0 && (product || reader->op == DC_OP_splice);
+}
+
+static void find_activations(dc_program *p) {
     for (dc_ref r = 0; r < p->g->count; r++) {
         const dc_node *n = node(p, r);
-        if (n->op == DC_OP_linear &&
-            consumers(p, r, [](const dc_node *c, int) { return c->op == DC_OP_gelu_layernorm; }))
-            for (dc_ref c = r + 1; c < p->g->count; c++)
-                if (node(p, c)->op == DC_OP_gelu_layernorm && node(p, c)->in[0] == r)
-                    p->norm_of[r] = c;
-        auto feeds_layer = [](const dc_node *c, int i) {
-            return i == 0 && (c->op == DC_OP_linear || c->op == DC_OP_splice);
-        };
+        if (n->op != DC_OP_linear || node(p, n->in[2])->op != DC_OP_PARAM) continue;
+        dc_ref reader = only_reader(p, r);
+        if (reader >= 0 && is_activation(node(p, reader)->op) && node(p, reader)->in[0] == r)
+            p->activation_of[r] = reader;
+    }
+}
+
+static void decide(dc_program *p) {
+    find_activations(p);
+    for (dc_ref r = 0; r < p->g->count; r++) {
+        const dc_node *n = node(p, r);
         bool source = n->op == DC_OP_INPUT || n->op == DC_OP_splice;
         bool layers_only =
-            (source || n->op == DC_OP_gelu_layernorm) && consumers(p, r, feeds_layer);
+            (source || is_activation(n->op)) &&
+            consumers(p, r, [p](const dc_node *c, int i) { return feeds_layer(p, c, i); });
         p->pad[r] = source && layers_only;
         if (p->spec.precision != DC_BF16) continue;
-        // What a layer reads is bf16, and so is what lies between a product and its LayerNorm.
-        if (source) p->half[r] = layers_only;
+        // What a layer reads is bf16, and so is what lies between a product and its activation.
+        if (source || n->op == DC_OP_gelu) p->half[r] = layers_only;
         if (n->op == DC_OP_linear && !is_head(p, r))
-            p->half[r] = p->norm_of[r] >= 0 && p->half[node(p, n->in[0])->base];
+            p->half[r] = p->activation_of[r] >= 0 && p->half[node(p, n->in[0])->base];
         if (n->op == DC_OP_gelu_layernorm) p->half[r] = layers_only && p->half[n->in[0]];
     }
     for (dc_ref r = 0; r < p->g->count; r++) // LayerNorm reads and writes one type
@@ -47,7 +77,48 @@ static int part_weights(const dc_program *p, dc_ref r) {
 }
 
 static int part_length(const dc_program *p, dc_ref r) {
-    return part_weights(p, r) + (p->norm_of[r] < 0 ? node(p, r)->cols : 0);
+    return part_weights(p, r) + (p->activation_of[r] < 0 ? node(p, r)->cols : 0);
+}
+
+// A linear layer whose input is bf16 and whose output is not: its products need the gradient in bf16 as well.
+static dc_status take_cast(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    if (n->op != DC_OP_linear || p->net_of[(size_t)r] >= 0 || is_head(p, r) || !trained(n) ||
+        !p->half[node(p, n->in[0])->base] || p->half[r])
+        return DC_OK;
+    return take_tensor(p, &p->cast[r], n->e, n->hi - n->lo, n->cols, true, true);
+}
+
+// Numbers for every column, members one after the other; NULL where they lie like that anyway.
+static dc_status take_columns(dc_program *p, dc_ref from, float **out) {
+    tensor t = value_of(p, from);
+    if (t.e == 1 || t.step == t.cols) return DC_OK;
+    return take(p, sizeof(float) * (size_t)t.e * (size_t)t.cols, (void **)out);
+}
+
+static dc_status take_norm(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    norm_memory *m = &p->norm[r];
+    part_sums *s = &p->parts[r];
+    DC_TRY(take(p, sizeof(float2) * n->e * n->rows, (void **)&p->stats[r]));
+    DC_TRY(take_columns(p, n->in[1], &m->scale));
+    DC_TRY(take_columns(p, n->in[2], &m->bias));
+    if (!trained(n)) return DC_OK;
+    if (wants(p, n, 0) && adds(p, n, 0))
+        DC_TRY(take_tensor(p, &m->dx, n->e, n->hi - n->lo, n->cols, false, p->half[n->in[0]]));
+    s->count = dc_layernorm_parts(n->e, n->hi - n->lo);
+    return take(p, sizeof(float) * n->e * s->count * 3 * n->cols, (void **)&s->p);
+}
+
+// A GELU that adds the bias of the layer before it leaves sums for the bias's gradient.
+static dc_status take_gelu(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r), *linear = node(p, n->in[0]);
+    part_sums *s = &p->parts[r];
+    if (!trained(n) || linear->op != DC_OP_linear || p->activation_of[n->in[0]] != r ||
+        !wants(p, linear, 2))
+        return DC_OK;
+    s->count = dc_gelu_parts(n->e, n->hi - n->lo);
+    return take(p, sizeof(float) * n->e * s->count * n->cols, (void **)&s->p);
 }
 
 static dc_status take_nodes(dc_program *p) {
@@ -58,17 +129,13 @@ static dc_status take_nodes(dc_program *p) {
         if (trained(n))
             DC_TRY(
                 take_tensor(p, &p->grad[r], n->e, n->hi - n->lo, n->cols, p->pad[r], p->half[r]));
-        if (n->op == DC_OP_gelu_layernorm) {
-            DC_TRY(take(p, sizeof(float2) * n->e * n->rows, (void **)&p->stats[r]));
-            if (trained(n)) {
-                p->parts[r].count = dc_layernorm_parts(n->e, n->hi - n->lo);
-                DC_TRY(take(p, sizeof(float) * n->e * p->parts[r].count * 3 * n->cols,
-                            (void **)&p->parts[r].p));
-            }
-        }
+        if (n->op == DC_OP_gelu_layernorm) DC_TRY(take_norm(p, r));
+        if (n->op == DC_OP_gelu) DC_TRY(take_gelu(p, r));
+        DC_TRY(take_cast(p, r));
+        DC_TRY(dc_plain_take(p, r));
         bool alone =
             p->net_of[(size_t)r] < 0 || n->cols > 1; // a network has sums of its own for one output
-        if (n->op == DC_OP_linear && alone && trained(n) && (p->norm_of[r] < 0 || is_thin(p, r))) {
+        if (n->op == DC_OP_linear && alone && trained(n) && (p->activation_of[r] < 0 || is_thin(p, r))) {
             p->parts[r].count = dc_head_parts(n->hi - n->lo);
             DC_TRY(take(p, sizeof(float) * n->e * p->parts[r].count * (size_t)part_length(p, r),
                         (void **)&p->parts[r].p));
@@ -150,16 +217,59 @@ static void list_sums(dc_program *p) {
             int64_t stride = 3 * n->cols, step = s->count * stride;
             dc_push_sum(p, n, 1, s->p, s->count, stride, step, n->cols);
             dc_push_sum(p, n, 2, s->p + n->cols, s->count, stride, step, n->cols);
-            if (p->norm_of[n->in[0]] == r)
+            if (p->activation_of[n->in[0]] == r)
                 dc_push_sum(p, node(p, n->in[0]), 2, s->p + 2 * n->cols, s->count, stride, step,
                             n->cols);
+        } else if (n->op == DC_OP_gelu) {
+            dc_push_sum(p, node(p, n->in[0]), 2, s->p, s->count, n->cols, (int64_t)s->count * n->cols,
+                        n->cols);
         } else {
             int own = part_weights(p, r);
             int64_t stride = part_length(p, r), step = s->count * stride;
             if (own) dc_push_sum(p, n, 1, s->p, s->count, stride, step, own);
-            if (p->norm_of[r] < 0)
+            if (p->activation_of[r] < 0)
                 dc_push_sum(p, n, 2, s->p + own, s->count, stride, step, n->cols);
         }
+    }
+}
+
+struct span { // of the slab of gradients
+    int64_t from, to;
+};
+
+// What leaves its share of the norm where it is made: sums over rows, and dW of networks.
+static std::vector<span> spans_with_share(const dc_program *p) {
+    std::vector<span> all;
+    for (const column_sum &s : p->sums)
+        if (!s.later) all.push_back(span{s.out - p->slabs.grad, s.out - p->slabs.grad + s.length});
+    for (const net &n : p->nets)
+        for (size_t i = 0; i < n.linear.size() && n.weights; i++) {
+            const dc_node *w = node(p, node(p, n.linear[i])->in[1]);
+            all.push_back(span{w->offset, w->offset + (int64_t)w->e * w->rows * w->cols});
+        }
+    std::sort(all.begin(), all.end(), [](span a, span b) { return a.from < b.from; });
+    return all;
+}
+
+// The others were written into the slab by a unit. A sum of nothing that is added to them gives their share.
+static void push_written(dc_program *p, int64_t from, int64_t to) {
+    if (from >= to) return;
+    p->sums.push_back(column_sum{p->slabs.grad, p->slabs.grad + from, 0, (int)(to - from), 0, true, -1,
+                                 false});
+}
+
+static void list_written(dc_program *p) {
+    std::vector<span> with_share = spans_with_share(p);
+    for (dc_ref r = 0; r < p->g->count && p->shares_norm; r++) {
+        const dc_node *n = node(p, r);
+        if (n->op != DC_OP_PARAM || n->use != DC_LIVE || !trained(n)) continue;
+        int64_t at = n->offset, end = n->offset + (int64_t)n->e * n->rows * n->cols;
+        for (const span &s : with_share) {
+            if (s.to <= at || s.from >= end) continue;
+            push_written(p, at, s.from);
+            at = s.to;
+        }
+        push_written(p, at, end);
     }
 }
 
@@ -245,21 +355,38 @@ static dc_status upload_parts(dc_program *p) {
     return upload_part(p, rest, p->cut, p->slabs.size, pieces);
 }
 
+// Metrics are read while the next step's units are at work, so what a unit makes is copied at the step's end.
+static dc_status list_metrics(dc_program *p, std::vector<const float *> *out) {
+    for (int i = 0; i < p->spec.metric_count; i++) {
+        dc_ref r = p->spec.metrics[i];
+        const float *value = (const float *)value_of(p, r).p;
+        DC_CHECK(node(p, r)->e * node(p, r)->rows * node(p, r)->cols == 1);
+        if (!is_deferred(p, r)) {
+            final_op copy = {};
+            copy.op = DC_OP_affine;
+            copy.a = 1;
+            copy.x = value;
+            DC_TRY(take(p, sizeof(float), (void **)&copy.out));
+            p->finals.push_back(copy);
+            value = copy.out;
+        }
+        out->push_back(value);
+    }
+    return DC_OK;
+}
+
 static dc_status upload_lists(dc_program *p) {
     update_job *j = &p->job[1];
     *j = update_job{p->slabs.live,        p->slabs.ema,        p->slabs.grad,     p->slabs.m,
                     p->slabs.v,           p->slabs.size,       p->slabs.ema_size, p->spec.lr,
                     p->spec.beta1,        p->spec.beta2,       p->spec.eps,       p->spec.tau,
                     p->spec.policy_first, p->spec.policy_after};
+    std::vector<const float *> metrics;
+    DC_TRY(list_metrics(p, &metrics));
     DC_TRY(dc_groups_upload(p));
     dc_cuda_state state = {};
     state.bad_step = -1;
     DC_TRY(upload(p, &state, sizeof state, (void **)&j->state));
-    std::vector<const float *> metrics;
-    for (int i = 0; i < p->spec.metric_count; i++) {
-        DC_CHECK(p->scalar[(size_t)p->spec.metrics[i]]); // no unit of the next step writes it
-        metrics.push_back((const float *)value_of(p, p->spec.metrics[i]).p);
-    }
     j->metric_count = p->spec.metric_count;
     if (!metrics.empty())
         DC_TRY(upload(p, metrics.data(), metrics.size() * sizeof(float *), (void **)&j->metrics));
@@ -274,12 +401,13 @@ static dc_status upload_lists(dc_program *p) {
     return upload_parts(p);
 }
 
-// Does every gradient leave its share of the norm? A layer that is no part of a network does not, nor does one that is
-// added to another.
+// See dc_program. Not if products write matrices into the slab, as layers do that are no part of a network, nor if they
+// add to each other there.
 static bool shares_norm(const dc_program *p) {
+    if (p->spec.whole_gradients) return false;
     for (dc_ref r = 0; r < p->g->count; r++) {
         const dc_node *n = node(p, r);
-        if (n->op == DC_OP_PARAM && n->grad_sum) return false;
+        if (n->op == DC_OP_linear && wants(p, n, 1) && adds(p, n, 1)) return false;
         if (n->op == DC_OP_linear && trained(n) && wants(p, n, 1) && p->net_of[(size_t)r] < 0 &&
             !is_head(p, r) && !is_thin(p, r))
             return false;
@@ -318,9 +446,14 @@ static dc_status build(dc_program *p) {
     p->parts.resize(count);
     p->half.resize(count);
     p->pad.resize(count);
-    p->norm_of.assign(count, -1);
+    p->activation_of.assign(count, -1);
+    p->cast.resize(count);
+    p->plain.resize(count);
+    p->norm.resize(count);
+    p->reason.resize(count);
     p->used.resize(count);
     p->view.graph = p->g;
+    dc_paths_choose(p);
     decide(p);
     dc_nets_find(p);
     plan_update(p);
@@ -331,6 +464,7 @@ static dc_status build(dc_program *p) {
     DC_TRY(dc_nets_take(p));
     dc_units_order(p);
     list_sums(p);
+    list_written(p);
     dc_units_lanes(p);
     DC_TRY(make_events(p));
     return upload_lists(p);
@@ -339,6 +473,7 @@ static dc_status build(dc_program *p) {
 extern "C" dc_status dc_program_new(dc_program **out, dc_cuda *cuda, const dc_program_spec *spec) {
     *out = NULL;
     DC_CHECK(spec->graph->finished && spec->metric_count < DC_CUDA_SUMS);
+    DC_TRY(dc_cuda_supports(spec->graph));
     dc_program *p = new dc_program();
     p->cuda = cuda;
     p->spec = *spec;

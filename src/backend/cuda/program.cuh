@@ -1,28 +1,41 @@
-// A program as its files see it: program.cu builds it, units.cu puts things in order, step.cu starts them, nets.cu has
-// networks of equal layers, groups.cu has narrow ops that go together.
+// A program as its files see it: program.cu builds it, paths.cu says how each node is computed, units.cu puts things in
+// order, step.cu starts them. nets.cu has networks of equal layers, groups.cu has pointwise ops that go together, plain.cu
+// has all that no such pass takes over.
 #ifndef DC_CUDA_PROGRAM_CUH
 #define DC_CUDA_PROGRAM_CUH
 
 #include "backend/cuda/internal.cuh"
 
 #include <algorithm>
+#include <string>
+
+// How a node is computed (paths.cu). Whole networks take over LAYER nodes later (nets.cu).
+enum node_path {
+    NO_PATH,  // data, weights and views
+    LAYER,    // linear, gelu_layernorm, splice: kernels of their own
+    GROUPED,  // with others in one launch (groups.cu)
+    DEFERRED, // a reduction, or a sum of such, at the step's end: its gradient is known when the program is built
+    PLAIN     // a launch of its own (plain.cu)
+};
 
 struct unit { // one thing to start
     enum kind {
-        LAYER,
+        FORWARD,
         WEIGHTS,
         GRADIENT,
+        CAST,
         ZERO,
         GROUP,
         NET,
         NET_BACK,
         NET_WEIGHTS,
         NET_HEAD
-    } what; // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward; NET: a whole network; NET_HEAD: its head's dW;
-            // NET_WEIGHTS: its other dW, where those do not come with the update
+    } what; // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward; CAST: a gradient becomes bf16; NET: a whole
+            // network; NET_HEAD: its head's dW; NET_WEIGHTS: its other dW, where those do not come with the update
     dc_ref node; // or the group's or the network's number
+    int input;   // GRADIENT of a plain op: to this input
     std::vector<int> reads,
-        writes; // keys: r is node r's value, count + r its gradient, 2 count + r its sums
+        writes; // keys: r is node r's value, count + r its gradient, 2 count + r its sums, 3 count + r its gradient in bf16
     std::vector<int> waits; // units of other lanes that must be done first
     int lane;
     bool awaited; // by another lane, so it leaves an event
@@ -45,6 +58,17 @@ struct group { // of narrow ops, one launch
     std::vector<narrow> rows; // softmaxes
     std::vector<int> reads, writes;
     narrow_list list;
+};
+
+struct plain_memory { // of a plain op that adds up: see struct plain
+    double *sums;
+    unsigned *done;
+    float *kept;
+};
+
+struct norm_memory { // of a gelu_layernorm whose operands do not lie as its kernels have them
+    tensor dx;       // to be added to what is there
+    float *scale, *bias; // (e, cols), of rows of a larger matrix
 };
 
 struct part_sums { // of a layer's backward: where sums over rows lie until they are added up
@@ -74,7 +98,12 @@ struct dc_program {
     std::vector<float2 *> stats;     // of LayerNorm
     std::vector<part_sums> parts;
     std::vector<char> half, pad; // bf16; rows padded to 8 numbers, for products
-    std::vector<dc_ref> norm_of; // linear node -> its LayerNorm, which then adds the bias; -1
+    std::vector<node_path> path;
+    std::vector<dc_ref> activation_of; // linear node -> its gelu_layernorm or gelu, which then adds the bias; -1
+    std::vector<tensor> cast;          // bf16 copies of gradients, by linear node
+    std::vector<plain_memory> plain;
+    std::vector<norm_memory> norm;
+    std::vector<std::string> reason; // why a network is not computed as a whole, by its last layer
     std::vector<net> nets;
     std::vector<int> net_of; // node -> the network that computes it, -1
     bool few;                // their tiles do not fill the device
@@ -82,15 +111,17 @@ struct dc_program {
     std::vector<unit> units;
     std::vector<group> groups;
     std::vector<narrow_op> waiting;
-    std::vector<double> scalar_grad; // of nodes that are one number, made of reductions alone
-    std::vector<char> scalar;
+    std::vector<double> scalar_grad; // of DEFERRED nodes
     std::vector<final_op> finals;
     std::vector<column_sum> sums;
     std::vector<shadow> shadows;
     update_job job[2]; // what goes early, if anything does; the rest
     int64_t cut;       // weights before it go early; 0: none
-    // All gradients leave shares of their norm where they are made; then networks' weights, but for the first layer's, are
-    // updated there as well.
+    // Where gradients lie, and who adds up their norm. After dc_program_gradients all lie in slabs.grad. A step with
+    // shares_norm leaves out the matrices of whole networks behind the first: they are updated where their dW is made, which
+    // leaves its share of the norm (update_job.dw_norms), as does the first one's. Every other number belongs to one column
+    // sum (list_sums, list_written), whose block leaves its share. Without it one kernel takes the norm of the whole slab.
+    // NaN or Inf in any gradient makes the norm so; the guard looks at that and at the loss.
     bool shares_norm;
     cudaEvent_t begin, drawn, gathered, early, updated, ticked;
     bool ticking; // while steps are recorded: the last one's end is not waited for yet
@@ -105,13 +136,22 @@ static inline const dc_node *node(const dc_program *p, dc_ref r) {
 // A last layer of few outputs.
 static inline bool is_head(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
-    return n->op == DC_OP_linear && n->cols <= HEAD_MAX && p->norm_of[r] < 0;
+    return n->op == DC_OP_linear && n->cols <= HEAD_MAX && p->activation_of[r] < 0;
+}
+
+// Not computed one by one as the graph goes.
+static inline bool is_pointwise(const dc_program *p, dc_ref r) {
+    return p->path[(size_t)r] == GROUPED || p->path[(size_t)r] == DEFERRED;
+}
+
+static inline bool is_deferred(const dc_program *p, dc_ref r) {
+    return p->path[(size_t)r] == DEFERRED;
 }
 
 // A first layer whose inputs are few: sums over rows, not a product that would be mostly padding.
 static inline bool is_thin(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
-    return n->op == DC_OP_linear && p->norm_of[r] >= 0 && node(p, n->in[0])->cols <= HEAD_MAX;
+    return n->op == DC_OP_linear && p->activation_of[r] >= 0 && node(p, n->in[0])->cols <= HEAD_MAX;
 }
 
 static inline bool is_tf32(const dc_program *p) {
@@ -179,9 +219,9 @@ static inline tensor value_of(const dc_program *p, dc_ref r) {
 // Rows [lo, hi) of a node's gradient.
 static inline tensor grad_of(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r), *owner = node(p, n->base);
-    if (owner->op == DC_OP_PARAM) return param(p, p->slabs.grad, owner);
+    tensor whole = owner->op == DC_OP_PARAM ? param(p, p->slabs.grad, owner) : p->grad[n->base];
     int first = n->row0 + n->lo - owner->lo;
-    return rows_of(p->grad[n->base], first, first + n->hi - n->lo);
+    return rows_of(whole, first, first + n->hi - n->lo);
 }
 
 // Of input i of node n, at the rows that n trains.
@@ -202,9 +242,20 @@ static inline int grad_key(const dc_program *p, dc_ref r) {
     return p->g->count + node(p, r)->base;
 }
 
+// ---- paths.cu ----
+void dc_paths_choose(dc_program *p);
+// Pointwise ops that are done as one launch, softmaxes of few columns, and reductions that end the step.
+bool dc_group_takes(const dc_program *p, dc_ref r);
+
+// ---- plain.cu ----
+bool dc_plain_has(dc_op op);
+dc_status dc_plain_take(dc_program *p, dc_ref r); // memory
+dc_status dc_plain_forward(dc_program *p, dc_ref r);
+dc_status dc_plain_backward(dc_program *p, dc_ref r, int input);
+
 // ---- units.cu ----
-void dc_push_unit(dc_program *p, unit::kind what, dc_ref r);
-void dc_units_order(dc_program *p); // forward, backward, and narrow ops that nothing waits for
+void dc_push_unit(dc_program *p, unit::kind what, dc_ref r, int input = -1);
+void dc_units_order(dc_program *p); // forward, backward, and pointwise ops that nothing waits for
 void dc_units_lanes(dc_program *p);
 int dc_units_last(const dc_program *p, int lane, bool late); // of a lane, late or not; -1: none
 
@@ -223,11 +274,12 @@ bool dc_nets_update(const dc_program *p, int64_t offset);
 dc_status dc_nets_norms(dc_program *p, update_job *j); // where dW's squares go
 
 // ---- groups.cu ----
-void dc_groups_scalars(dc_program *p); // first of all
+void dc_groups_scalars(dc_program *p); // gradients of DEFERRED nodes
 // Let ops wait, until somebody needs what they make.
 void dc_group_forward(dc_program *p, dc_ref r);
 void dc_group_backward(dc_program *p, dc_ref r);
 void dc_group_zero(dc_program *p, dc_ref owner);
+void dc_group_seed(dc_program *p, dc_ref r, double gradient, bool add); // what a number's gradient is, or has added to it
 // A layer needs these: what makes them goes now.
 void dc_group_flush(dc_program *p, std::vector<int> need);
 void dc_group_flush_all(dc_program *p);

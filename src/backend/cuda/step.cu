@@ -1,5 +1,6 @@
 // A step as launches on lanes: layers and units, then the update, in two parts where some weights can go early, with the
 // rows of the next step made beside it. What there is to start, program.cu and units.cu have found out.
+#include "backend/cuda/plain.cuh"
 #include "backend/cuda/program.cuh"
 
 // ---- layers ----
@@ -21,21 +22,27 @@ static dc_status linear_fwd(dc_program *p, dc_ref r) {
         return dc_head_fwd(p->cuda, x, value_of(p, n->in[1]), value_of(p, n->in[2]), y);
     DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, false, weights(p, n->in[1], x.half), false,
                         y, false));
-    return p->norm_of[r] >= 0 ? DC_OK : dc_bias_fwd(p->cuda, y, value_of(p, n->in[2]));
+    return p->activation_of[r] >= 0 ? DC_OK : dc_bias_fwd(p->cuda, y, value_of(p, n->in[2]));
+}
+
+// As products read it, if their other factor is bf16.
+static tensor grad_for_products(const dc_program *p, dc_ref r) {
+    return p->cast[(size_t)r].p ? p->cast[(size_t)r] : grad_of(p, r);
 }
 
 // A shared input receives from every member, in order.
 static dc_status linear_dx(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
-    tensor dy = grad_of(p, r);
+    tensor dy = grad_for_products(p, r);
     tensor dx = input_grad(p, n, 0), w = weights(p, n->in[1], dy.half);
     bool add = adds(p, n, 0);
-    if (is_head(p, r) && dx.e == dy.e)
-        return dc_head_dx(p->cuda, dy, value_of(p, n->in[1]), dx, add);
-    if (dx.e == dy.e) return dc_gemm_cuda(p->cuda, p->spec.precision, dy, false, w, true, dx, add);
+    auto to_dx = [&](tensor g, tensor by, bool adding) {
+        if (is_head(p, r)) return dc_head_dx(p->cuda, g, by, dx, adding);
+        return dc_gemm_cuda(p->cuda, p->spec.precision, g, false, by, true, dx, adding);
+    };
+    if (dx.e == dy.e) return to_dx(dy, w, add);
     for (int e = 0; e < dy.e; e++)
-        DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, member(dy, e), false, member(w, e), true,
-                            dx, add || e > 0));
+        DC_TRY(to_dx(member(dy, e), member(w, e), add || e > 0));
     return DC_OK;
 }
 
@@ -44,50 +51,66 @@ static dc_status linear_dw(dc_program *p, dc_ref r) {
     tensor dy = grad_of(p, r), x = input_value(p, n, 0);
     if (is_head(p, r)) return dc_head_dw(p->cuda, x, dy, p->parts[r].p);
     if (is_thin(p, r)) return dc_thin_dw(p->cuda, x, dy, p->parts[r].p);
-    DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, true, dy, false, grad_of(p, n->in[1]),
-                        adds(p, n, 1)));
-    if (p->norm_of[r] >= 0) return DC_OK;
+    if (wants(p, n, 1))
+        DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, true, grad_for_products(p, r), false,
+                            grad_of(p, n->in[1]), adds(p, n, 1)));
+    if (p->activation_of[r] >= 0) return DC_OK;
     x.cols = 0; // the bias alone
     return dc_head_dw(p->cuda, x, dy, p->parts[r].p);
 }
 
-static layernorm norm_job(const dc_program *p, dc_ref r) {
+// Numbers for every column as the kernels have them: `packed`, where members do not follow each other.
+static dc_status columns_of(dc_program *p, dc_ref from, float *packed, const float **out) {
+    tensor t = value_of(p, from);
+    size_t row = (size_t)t.cols * sizeof(float);
+    *out = packed ? packed : (const float *)t.p;
+    if (packed)
+        CU(cudaMemcpy2DAsync(packed, row, t.p, (size_t)t.step * sizeof(float), row, (size_t)t.e,
+                             cudaMemcpyDeviceToDevice, p->cuda->stream));
+    return DC_OK;
+}
+
+static dc_status norm_job(dc_program *p, dc_ref r, layernorm *job) {
     const dc_node *n = node(p, r), *x = node(p, n->in[0]);
-    layernorm job = {};
-    job.x = value_of(p, n->in[0]);
-    job.scale = (const float *)value_of(p, n->in[1]).p;
-    job.bias = (const float *)value_of(p, n->in[2]).p;
-    job.y = value_of(p, r);
-    job.stats = p->stats[r];
-    job.stats_rows = n->rows;
-    if (x->op == DC_OP_linear && p->norm_of[n->in[0]] == r)
-        job.add = (const float *)value_of(p, x->in[2]).p;
-    return job;
+    *job = {};
+    job->x = value_of(p, n->in[0]);
+    job->y = value_of(p, r);
+    job->stats = p->stats[r];
+    job->stats_rows = n->rows;
+    if (x->op == DC_OP_linear && p->activation_of[n->in[0]] == r)
+        job->add = (const float *)value_of(p, x->in[2]).p;
+    DC_TRY(columns_of(p, n->in[1], p->norm[(size_t)r].scale, &job->scale));
+    return columns_of(p, n->in[2], p->norm[(size_t)r].bias, &job->bias);
 }
 
 static dc_status norm_bwd(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
-    layernorm job = norm_job(p, r);
+    layernorm job;
+    DC_TRY(norm_job(p, r, &job));
     job.x = input_value(p, n, 0);
     job.stats += n->lo;
-    DC_CHECK(!wants(p, n, 0) || !adds(p, n, 0));
-    tensor dx = {};
-    if (wants(p, n, 0)) dx = input_grad(p, n, 0);
-    return dc_layernorm_bwd(p->cuda, &job, grad_of(p, r), dx, p->parts[r].p);
+    tensor dx = p->norm[(size_t)r].dx; // to be added to what is there
+    bool add = dx.p != NULL;
+    if (wants(p, n, 0) && !add) dx = input_grad(p, n, 0);
+    DC_TRY(dc_layernorm_bwd(p->cuda, &job, grad_of(p, r), dx, p->parts[r].p));
+    return add ? dc_plain_copy(p->cuda, dx, input_grad(p, n, 0), true) : DC_OK;
 }
 
 static dc_status forward(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
+    if (p->path[(size_t)r] == PLAIN) return dc_plain_forward(p, r);
     if (n->op == DC_OP_linear) return linear_fwd(p, r);
     if (n->op == DC_OP_splice)
         return dc_splice_fwd(p->cuda, value_of(p, n->in[0]), value_of(p, n->in[1]), value_of(p, r),
                              (int)n->a);
-    layernorm job = norm_job(p, r);
+    layernorm job;
+    DC_TRY(norm_job(p, r, &job));
     return dc_layernorm_fwd(p->cuda, &job);
 }
 
-static dc_status backward(dc_program *p, dc_ref r) {
+static dc_status backward(dc_program *p, dc_ref r, int input) {
     const dc_node *n = node(p, r);
+    if (p->path[(size_t)r] == PLAIN) return dc_plain_backward(p, r, input);
     if (n->op == DC_OP_linear) return linear_dx(p, r);
     for (const net &user : p->nets)
         if (n->op == DC_OP_splice && user.x == r && user.job.dx)
@@ -108,12 +131,14 @@ static dc_status net_gradients(dc_program *p, const mlp *j) {
 
 static dc_status start(dc_program *p, const unit *u) {
     switch (u->what) {
-    case unit::LAYER:
+    case unit::FORWARD:
         return forward(p, u->node);
     case unit::GRADIENT:
-        return backward(p, u->node);
+        return backward(p, u->node, u->input);
     case unit::WEIGHTS:
         return linear_dw(p, u->node);
+    case unit::CAST:
+        return dc_plain_cast(p->cuda, grad_of(p, u->node), p->cast[(size_t)u->node]);
     case unit::ZERO: {
         tensor t = grad_of(p, u->node);
         CU(cudaMemsetAsync(t.p, 0, (size_t)t.e * t.rows * t.ld * (t.half ? 2 : 4),
@@ -318,6 +343,16 @@ static dc_status start_step(dc_program *p, const dc_beside *beside) {
     return end_step(p, beside != NULL);
 }
 
+// What comes after the gradients, where all of them lie in the slab.
+static dc_status start_update(dc_program *p) {
+    cudaStream_t lane = p->cuda->lanes[0];
+    p->cuda->stream = lane;
+    if (p->ticking) CU(cudaStreamWaitEvent(lane, p->ticked));
+    DC_TRY(dc_update_run(p->cuda, &p->job[1]));
+    DC_TRY(dc_shadows_copy(p->cuda, &p->job[1]));
+    return end_step(p, false);
+}
+
 // Whatever happened, lane 0 is the current one again.
 static dc_status end_on_lane_0(dc_program *p, dc_status status) {
     p->cuda->stream = p->cuda->lanes[0];
@@ -328,6 +363,11 @@ static dc_status end_on_lane_0(dc_program *p, dc_status status) {
 
 extern "C" dc_status dc_program_gradients(dc_program *p) {
     return end_on_lane_0(p, start_gradients(p));
+}
+
+extern "C" dc_status dc_program_update(dc_program *p) {
+    DC_CHECK(p->spec.whole_gradients);
+    return end_on_lane_0(p, start_update(p));
 }
 
 extern "C" dc_status dc_program_step(dc_program *p, const dc_beside *beside) {

@@ -4,15 +4,37 @@
 
 // ---- units ----
 
-void dc_push_unit(dc_program *p, unit::kind what, dc_ref r) {
+// A plain op forward, or its gradient to one input.
+static void list_plain(const dc_program *p, unit *u) {
+    const dc_node *n = node(p, u->node), *x = node(p, n->in[0]);
+    for (int i = 0; i < n->in_count; i++)
+        u->reads.push_back(value_key(p, n->in[i]));
+    if (x->op == DC_OP_linear && p->activation_of[(size_t)n->in[0]] == u->node)
+        u->reads.push_back(value_key(p, x->in[2])); // the bias, which it adds
+    if (p->plain[(size_t)u->node].sums) u->writes.push_back(2 * p->g->count + u->node);
+    if (u->what == unit::FORWARD) {
+        u->writes.push_back(u->node);
+        return;
+    }
+    u->reads.push_back(grad_key(p, u->node));
+    u->writes.push_back(grad_key(p, n->in[u->input]));
+}
+
+void dc_push_unit(dc_program *p, unit::kind what, dc_ref r, int input) {
     unit u = {};
     u.what = what;
     u.node = r;
+    u.input = input;
     if (what == unit::GROUP) {
         u.reads = p->groups[(size_t)r].reads;
         u.writes = p->groups[(size_t)r].writes;
     } else if (what == unit::ZERO) {
         u.writes.push_back(grad_key(p, r));
+    } else if (what == unit::CAST) {
+        u.reads.push_back(grad_key(p, r));
+        u.writes.push_back(3 * p->g->count + r);
+    } else if (what < unit::ZERO && p->path[(size_t)r] == PLAIN) {
+        list_plain(p, &u);
     } else if (what >= unit::NET) {
         const net *n = &p->nets[(size_t)r];
         int inside = 2 * p->g->count + n->head; // stands for all that the network keeps to itself
@@ -26,13 +48,14 @@ void dc_push_unit(dc_program *p, unit::kind what, dc_ref r) {
         const dc_node *n = node(p, r);
         for (int i = 0; i < n->in_count; i++) {
             u.reads.push_back(value_key(p, n->in[i]));
-            bool weight = n->op == DC_OP_linear && i == 1, back = what != unit::LAYER;
+            bool weight = n->op == DC_OP_linear && i == 1, back = what != unit::FORWARD;
             if (back && wants(p, n, i) && weight == (what == unit::WEIGHTS))
                 u.writes.push_back(grad_key(p, n->in[i]));
         }
-        if (what == unit::LAYER) u.writes.push_back(r);
-        if (what != unit::LAYER) u.reads.push_back(grad_key(p, r));
-        if (what != unit::LAYER && (n->op != DC_OP_linear || what == unit::WEIGHTS))
+        if (what == unit::FORWARD) u.writes.push_back(r);
+        if (what != unit::FORWARD) u.reads.push_back(grad_key(p, r));
+        if (what != unit::FORWARD && p->cast[(size_t)r].p) u.reads.push_back(3 * p->g->count + r);
+        if (what != unit::FORWARD && (n->op != DC_OP_linear || what == unit::WEIGHTS))
             u.writes.push_back(2 * p->g->count + r);
     }
     p->units.push_back(u);
@@ -42,7 +65,7 @@ static void order_forward(dc_program *p) {
     for (dc_ref r = 0; r < p->g->count; r++) {
         const dc_node *n = node(p, r);
         if (n->op < DC_FIRST_COMPUTED) continue;
-        if (dc_is_narrow(n->op)) {
+        if (is_pointwise(p, r)) {
             dc_group_forward(p, r);
             continue;
         }
@@ -53,7 +76,7 @@ static void order_forward(dc_program *p) {
         if (whole >= 0)
             dc_push_unit(p, unit::NET, whole);
         else
-            dc_push_unit(p, unit::LAYER, r);
+            dc_push_unit(p, unit::FORWARD, r);
     }
 }
 
@@ -64,11 +87,12 @@ static void order_zeros(dc_program *p, dc_ref r) {
         dc_ref base = node(p, n->in[i])->base;
         const dc_node *owner = node(p, base);
         if (!owner->grad_sum || owner->grad_first != r || owner->lo == owner->hi) continue;
+        if (is_deferred(p, base)) continue; // its gradient lies nowhere
         bool seen = false;
         for (int k = 0; k < i; k++)
             seen = seen || node(p, n->in[k])->base == base;
         if (seen) continue;
-        if (dc_is_narrow(n->op) && !p->half[base])
+        if (is_pointwise(p, r) && !p->half[base])
             dc_group_zero(p, base);
         else
             dc_push_unit(p, unit::ZERO, base);
@@ -85,13 +109,28 @@ static std::vector<int> backward_keys(const dc_program *p, dc_ref r) {
     return keys;
 }
 
+static void order_layer_backward(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    if (n->op == DC_OP_linear && p->cast[(size_t)r].p) dc_push_unit(p, unit::CAST, r);
+    if (n->op != DC_OP_linear || wants(p, n, 0)) dc_push_unit(p, unit::GRADIENT, r);
+    if (n->op == DC_OP_linear && (wants(p, n, 1) || wants(p, n, 2)))
+        dc_push_unit(p, unit::WEIGHTS, r);
+}
+
+static void order_plain_backward(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    for (int i = 0; i < n->in_count; i++)
+        if (dc_flows(n, i) && wants(p, n, i)) dc_push_unit(p, unit::GRADIENT, r, i);
+}
+
 static void order_backward(dc_program *p) {
     dc_ref loss = p->g->loss;
     if (loss < 0 || !trained(node(p, loss))) return;
+    if (!is_deferred(p, loss)) dc_group_seed(p, loss, 1, false);
     for (dc_ref r = loss; r >= 0; r--) {
         const dc_node *n = node(p, r);
         if (n->op < DC_FIRST_COMPUTED || !trained(n) || inside_net(p, r)) continue;
-        if (!dc_is_narrow(n->op)) dc_group_flush(p, backward_keys(p, r));
+        if (!is_pointwise(p, r)) dc_group_flush(p, backward_keys(p, r));
         int whole = p->net_of[(size_t)r];
         if (whole >= 0) {
             const net *n = &p->nets[(size_t)whole];
@@ -101,12 +140,12 @@ static void order_backward(dc_program *p) {
             continue;
         }
         order_zeros(p, r);
-        if (dc_is_narrow(n->op))
+        if (is_pointwise(p, r))
             dc_group_backward(p, r);
-        else {
-            if (n->op != DC_OP_linear || wants(p, n, 0)) dc_push_unit(p, unit::GRADIENT, r);
-            if (n->op == DC_OP_linear && wants(p, n, 1)) dc_push_unit(p, unit::WEIGHTS, r);
-        }
+        else if (p->path[(size_t)r] == PLAIN)
+            order_plain_backward(p, r);
+        else
+            order_layer_backward(p, r);
     }
 }
 
@@ -126,8 +165,8 @@ static void add_once(std::vector<int> *list, int u) {
 
 // Units that unit u must wait for: who wrote what it reads, and who wrote or read what it writes.
 static void depend(dc_program *p, std::vector<std::vector<int>> *needs) {
-    std::vector<int> writer((size_t)p->g->count * 3, -1);
-    std::vector<std::vector<int>> readers((size_t)p->g->count * 3);
+    std::vector<int> writer((size_t)p->g->count * 4, -1);
+    std::vector<std::vector<int>> readers((size_t)p->g->count * 4);
     for (int u = 0; u < (int)p->units.size(); u++) {
         std::vector<int> *need = &(*needs)[(size_t)u];
         for (int key : p->units[(size_t)u].reads)
@@ -146,10 +185,20 @@ static void depend(dc_program *p, std::vector<std::vector<int>> *needs) {
     }
 }
 
+// Are there weights that go early, or their gradient, among these?
+static bool has_early(const dc_program *p, const std::vector<int> &keys) {
+    for (int key : keys) {
+        const dc_node *n = node(p, key % p->g->count);
+        if (key < 2 * p->g->count && n->op == DC_OP_PARAM && n->offset < p->cut) return true;
+    }
+    return false;
+}
+
 // Does a unit use weights that go early?
 static bool uses_early(const dc_program *p, const unit *u) {
-    if (u->what == unit::GROUP || u->what == unit::ZERO) return false;
-    dc_ref r = u->what >= unit::NET ? p->nets[(size_t)u->node].linear[0] : u->node;
+    if (has_early(p, u->reads) || has_early(p, u->writes)) return true;
+    if (u->what < unit::NET) return false;
+    dc_ref r = p->nets[(size_t)u->node].linear[0];
     const dc_node *n = node(p, r);
     for (int i = 0; i < n->in_count; i++) {
         const dc_node *owner = node(p, node(p, n->in[i])->base);

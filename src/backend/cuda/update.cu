@@ -110,7 +110,7 @@ __global__ static void column_sums(update_job j) {
 }
 
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *j) {
-    if (!j->sum_count && !j->final_count) return DC_OK;
+    if (!j->sum_count && !j->final_count && !j->loss) return DC_OK;
     DC_TRY(want_shared(cuda, column_sums));
     column_sums<<<j->sum_count + 1, SUM_BLOCK, 0, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "column_sums(");

@@ -1,0 +1,200 @@
+// hiql: hierarchical implicit Q-learning (Park et al. 2023). One value without actions serves two
+// policies: the high one proposes a subgoal k steps ahead, the low one acts toward it.
+//
+//   V(s, g) sees the goal through phi([s | g]), a representation of length sqrt(rep_dim)
+//   L_V   = sum over members of mean c (y - V(s, g))^2,   y = -1 + gamma Vbar(s', g), or 0 at the goal
+//           c = kappa if A >= 0, else 1 - kappa;  A = -1 + gamma min Vbar(s', g) - mean Vbar(s, g)
+//   L_low  = awr on the action,                A = V(s', w) - V(s, w),    w = the state k steps later
+//   L_high = awr on phi([s | w']) (held),      A = V(w', g) - V(s, g),    w' = k steps later, but not past g
+//
+// phi is trained by L_V alone and has no EMA copy: Vbar averages V's own layers and looks through the
+// present phi. Acting asks both levels at every step: z = high(s, g), rescaled; a = low(s, z).
+// Without goal_rep, V and the low policy see goals as they are, and the high policy predicts one.
+#include "algo/policy.h"
+#include "algo/returns.h"
+
+typedef struct config {
+    bool goal_rep;
+    int64_t rep_dim, subgoal_steps;
+    double kappa, alpha_low, alpha_high;
+    dc_goal_mix goals;
+    dc_policy policy; // goals of the high policy, and how actors look
+} config;
+
+static const dc_option options[] = {
+    DC_OPTION_BOOL(config, goal_rep, "on",
+                   "learn a representation of goals, phi([s | g]); off: goals as they are"),
+    DC_OPTION_INT(config, rep_dim, "10", 1, 1024, "columns of that representation"),
+    DC_OPTION_INT(config, subgoal_steps, "25", 1, 1e6, "steps from a state to its subgoal"),
+    DC_OPTION_REAL(config, kappa, "0.7", 0.5, 0.999, "expectile of the value"),
+    DC_OPTION_REAL(config, alpha_low, "3", 0, 1e6, "low policy: weight of the advantage"),
+    DC_OPTION_REAL(config, alpha_high, "3", 0, 1e6, "high policy: weight of the advantage"),
+    DC_GOAL_OPTIONS(config),
+    DC_ACTOR_GOAL_OPTIONS(config),
+    DC_ACTOR_NETWORK_OPTIONS(config, "off"),
+    {0},
+};
+
+static void rows(dc_row_table *r, const dc_method *m) {
+    const config *c = m->config;
+    dc_return_rows(r, m, &c->goals);
+    dc_rows_add(r, DC_AFTER("low_goal", "state", c->subgoal_steps,
+                            "goal of the low policy: k steps later"));
+    dc_rows_add(r, dc_policy_goal(&c->policy, m, "high_goal", "state"));
+    dc_rows_add(r, DC_TOWARD("waypoint", "state", "high_goal", c->subgoal_steps,
+                             "what the high policy predicts: k steps later, not past its goal"));
+}
+
+// Columns of a goal as V and the low policy see it.
+static int seen_goal(const dc_method *m) {
+    const config *c = m->config;
+    return c->goal_rep ? (int)c->rep_dim : m->goal;
+}
+
+static void networks(dc_nets *nets, const dc_method *m) {
+    const config *c = m->config;
+    dc_net_kind kind = c->policy.layernorm ? DC_NET_MLP : DC_NET_PLAIN;
+    int goal = seen_goal(m);
+    dc_nets_add(
+        nets,
+        (dc_net){.name = "value", .ensemble = 2, .in = m->obs + goal, .out = 1, .target = true});
+    if (c->goal_rep)
+        dc_nets_add(nets, (dc_net){.name = "rep", .in = m->obs + m->goal, .out = (int)c->rep_dim});
+    dc_nets_add(nets, (dc_net){.name = "high_actor",
+                               .kind = kind,
+                               .in = m->obs + m->goal,
+                               .out = goal,
+                               .scaled = true,
+                               .gain = c->policy.head_gain,
+                               .policy = true});
+    dc_nets_add(nets, (dc_net){.name = "low_actor",
+                               .kind = kind,
+                               .in = m->obs + goal,
+                               .out = m->act,
+                               .scaled = true,
+                               .gain = c->policy.head_gain,
+                               .policy = true});
+}
+
+// Pairs (state, goal) that a network is applied to in one stack.
+typedef struct pair {
+    const char *state, *goal;
+} pair;
+enum { PAIRS = 7, VALUE_PAIRS = 2, POLICY_PAIRS = 4 };
+static const pair pairs[PAIRS] = {
+    {"state", "goal"},                                 // trained
+    {"next", "goal"},                                  // and its target
+    {"next", "low_goal"},      {"state", "low_goal"},  // advantage of the low policy
+    {"waypoint", "high_goal"}, {"state", "high_goal"}, // and of the high one
+    {"state", "waypoint"},                             // what that one predicts
+};
+
+// phi of all pairs, (1, PAIRS * batch, rep_dim); only the first part is trained.
+static dc_ref represent(dc_agent *a) {
+    dc_field fields[PAIRS][3];
+    const dc_field *parts[PAIRS];
+    for (int i = 0; i < PAIRS; i++) {
+        fields[i][0] = OBS(pairs[i].state);
+        fields[i][1] = GOAL(pairs[i].goal);
+        fields[i][2] = (dc_field){DC_FIELD_NONE, NULL, 0};
+        parts[i] = fields[i];
+    }
+    dc_ref x = dc_batch_stack(a, "rep", PAIRS, parts);
+    return dc_normalise(&a->graph, dc_agent_net(a, "rep", x, DC_LIVE));
+}
+
+// V's input [s | phi] or [s | g] of pairs first ... first + count - 1. phi -1: goals as they are.
+static dc_ref value_input(dc_agent *a, const char *name, int first, int count, dc_ref phi) {
+    dc_field fields[PAIRS][3];
+    const dc_field *parts[PAIRS];
+    for (int i = 0; i < count; i++) {
+        fields[i][0] = OBS(pairs[first + i].state);
+        fields[i][1] = phi >= 0 ? BLANK(seen_goal(&a->method)) : GOAL(pairs[first + i].goal);
+        fields[i][2] = (dc_field){DC_FIELD_NONE, NULL, 0};
+        parts[i] = fields[i];
+    }
+    dc_ref x = dc_batch_stack(a, name, count, parts);
+    if (phi < 0) return x;
+    int batch = a->method.batch;
+    return dc_splice(&a->graph, name, x, dc_rows(&a->graph, phi, first * batch, count * batch),
+                     a->method.obs);
+}
+
+static dc_ref value_loss(dc_agent *a, const config *c, dc_ref phi) {
+    dc_graph *g = &a->graph;
+    dc_ref held = phi >= 0 ? dc_stop(g, phi) : -1;
+    dc_ref v = dc_agent_net(a, "value", value_input(a, "value", 0, 1, phi), DC_LIVE);
+    dc_ref bar =
+        dc_agent_net(a, "value", value_input(a, "target_value", 0, VALUE_PAIRS, held), DC_EMA);
+    dc_ref now = dc_batch_part(a, bar, 0), later = dc_batch_part(a, bar, 1);
+    dc_ref best = dc_return_target(a, dc_ensemble_min(g, later));
+    dc_ref adv = dc_add(g, best, dc_affine(g, dc_ensemble_mean(g, now), -1, 0));
+    dc_ref weight = dc_side(g, adv, c->kappa);
+    dc_ref loss = dc_expectile(g, "loss_value", v, dc_return_target(a, later), weight, 0.5);
+    dc_agent_metric(a, "value_mean", dc_mean(g, "value_mean", v));
+    return dc_batch_loss(a, "loss_value", -1, dc_affine(g, loss, 2, 0)); // a sum over two members
+}
+
+// Mean over the members of V at pair `first` less that at the next one.
+static dc_ref advantage(dc_agent *a, dc_ref values, int first) {
+    dc_graph *g = &a->graph;
+    return dc_add(g, dc_batch_part(a, values, first),
+                  dc_affine(g, dc_batch_part(a, values, first + 1), -1, 0));
+}
+
+static dc_ref policy_losses(dc_agent *a, const config *c, dc_ref phi, dc_ref total) {
+    dc_graph *g = &a->graph;
+    int first = VALUE_PAIRS, goal = seen_goal(&a->method);
+    dc_ref x = value_input(a, "policy_value", first, POLICY_PAIRS, phi);
+    dc_ref values = dc_ensemble_mean(g, dc_agent_net(a, "value", x, DC_STOPPED));
+
+    dc_ref low = phi >= 0 ? DC_BATCH(a, "low_actor", OBS("state"), BLANK(goal))
+                          : DC_BATCH(a, "low_actor", OBS("state"), GOAL("low_goal"));
+    if (phi >= 0) low = dc_splice(g, "low_actor", low, dc_batch_part(a, phi, 3), a->method.obs);
+    dc_ref taken = DC_BATCH(a, "action", ACT("state"));
+    dc_ref loss = dc_policy_awr(a, c->alpha_low, dc_agent_net(a, "low_actor", low, DC_LIVE), taken,
+                                advantage(a, values, 0));
+    total = dc_batch_loss(a, "loss_low", total, loss);
+
+    dc_ref high = DC_BATCH(a, "high_actor", OBS("state"), GOAL("high_goal"));
+    dc_ref target = phi >= 0 ? dc_batch_part(a, phi, 6) : DC_BATCH(a, "waypoint", GOAL("waypoint"));
+    loss = dc_policy_awr(a, c->alpha_high, dc_agent_net(a, "high_actor", high, DC_LIVE), target,
+                         advantage(a, values, 2));
+    return dc_batch_loss(a, "loss_high", total, loss);
+}
+
+static dc_ref losses(dc_agent *a, const dc_method *m) {
+    const config *c = m->config;
+    dc_ref phi = c->goal_rep ? represent(a) : -1;
+    dc_ref total = value_loss(a, c, phi);
+    return policy_losses(a, c, phi >= 0 ? dc_stop(&a->graph, phi) : -1, total);
+}
+
+static dc_ref act(dc_infer *q, const dc_method *m) {
+    const config *c = m->config;
+    dc_ref z = dc_policy_act_mean(q, "high_actor");
+    if (c->goal_rep) z = dc_normalise(&q->graph, z);
+    dc_ref low = DC_ASK(q, "low_actor", OBS(NULL), BLANK(seen_goal(m)));
+    return dc_infer_net(q, "low_actor", dc_splice(&q->graph, "low_actor", low, z, m->obs));
+}
+
+static dc_ref query(dc_infer *q, const dc_method *m) {
+    const config *c = m->config;
+    dc_graph *g = &q->graph;
+    q->reading = DC_READ_RETURN;
+    if (!c->goal_rep) return dc_infer_net(q, "value", DC_ASK(q, "rows", OBS(NULL), GOAL(NULL)));
+    dc_ref phi = dc_normalise(g, dc_infer_net(q, "rep", DC_ASK(q, "rep", OBS(NULL), GOAL(NULL))));
+    dc_ref rows = DC_ASK(q, "rows", OBS(NULL), BLANK((int)c->rep_dim));
+    return dc_infer_net(q, "value", dc_splice(g, "value", rows, phi, m->obs));
+}
+
+const dc_algo dc_algo_hiql = {.name = "hiql",
+                              .about = "hierarchical implicit Q-learning: subgoals, then actions",
+                              .options = options,
+                              .config_size = sizeof(config),
+                              .check = dc_need_real_actions,
+                              .rows = rows,
+                              .networks = networks,
+                              .losses = losses,
+                              .act = act,
+                              .query = query};

@@ -1,0 +1,203 @@
+// Inference, see infer.h.
+#include "algo/infer.h"
+
+#include "algo/batch.h"
+#include "algo/infer_gpu.h"
+#include "sample/noise.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- description ----
+
+int dc_infer_goal(const dc_infer *q) {
+    return q->data_goals ? q->method->obs : q->method->goal;
+}
+
+static int field_width(const dc_infer *q, const dc_field *f) {
+    dc_field one[] = {*f, {DC_FIELD_NONE, NULL, 0}};
+    return f->kind == DC_FIELD_GOAL ? dc_infer_goal(q) : dc_fields_width(q->method, one);
+}
+
+dc_ref dc_infer_input(dc_infer *q, const char *name, const dc_field *fields) {
+    DC_CHECK(q->inputs < DC_INFER_INPUTS);
+    int n = q->inputs++, width = 0, count = 0;
+    for (; fields->kind != DC_FIELD_NONE; fields++, count++) {
+        DC_CHECK(count < DC_INFER_FIELDS);
+        q->input[n].kinds[count] = (int)fields->kind;
+        q->input[n].widths[count] = field_width(q, fields);
+        width += q->input[n].widths[count];
+    }
+    q->input[n].count = count;
+    return q->input[n].node = dc_input(&q->graph, name, q->rows, width);
+}
+
+dc_ref dc_infer_net(dc_infer *q, const char *name, dc_ref x) {
+    return dc_net_apply(&q->graph, q->nets, name, x, DC_STOPPED);
+}
+
+dc_ref dc_infer_noise(dc_infer *q, const char *name, int candidates, int width) {
+    DC_CHECK(q->noises < DC_INFER_NOISES);
+    int n = q->noises++;
+    q->noise[n].candidates = candidates;
+    q->noise[n].width = width;
+    if (n)
+        q->noise[n].first =
+            q->noise[n - 1].first + (uint32_t)(q->noise[n - 1].candidates * q->noise[n - 1].width);
+    return q->noise[n].node = dc_input(&q->graph, name, q->rows * candidates, width);
+}
+
+dc_ref dc_infer_flow(dc_infer *q, const char *name, dc_ref rows, int at, dc_ref x, int steps) {
+    dc_graph *g = &q->graph;
+    double dt = 1.0 / steps;
+    int act = g->nodes[x].cols;
+    dc_ref zero =
+        dc_input(g, "zero", g->nodes[x].rows, 1); // inputs are zeros until they are written
+    for (int i = 0; i < steps; i++) {
+        dc_ref t = dc_affine(g, dc_affine(g, zero, 1, i), dt, 0);
+        dc_ref timed = dc_splice(g, "timed", rows, t, at + act);
+        dc_ref seen = dc_splice(g, "seen", timed, x, at);
+        dc_ref v = dc_net_apply(g, q->nets, name, seen, DC_STOPPED);
+        x = dc_add(g, x, dc_affine(g, v, dt, 0));
+    }
+    return x;
+}
+
+static dc_status describe(dc_infer *q, dc_infer_use use) {
+    const dc_method *m = q->method;
+    const dc_algo *algo = m->algo;
+    if (use == DC_INFER_ACT) {
+        dc_ref action = algo->act(q, m);
+        if (action < 0)
+            return dc_fail(DC_BAD_INPUT, "train with policy=ddpgbc or rejection in the value form",
+                           "the run has no policy");
+        q->out = dc_clip(&q->graph, action, -1, 1);
+    } else {
+        if (!algo->query)
+            return dc_fail(DC_UNSUPPORTED, "use a method that learns distances or values",
+                           "%s has no value to ask for distances", algo->name);
+        q->out = algo->query(q, m);
+    }
+    dc_keep(&q->graph, q->out);
+    return dc_graph_finish(&q->graph, -1);
+}
+
+// ---- on the CPU ----
+
+static dc_cells cells(const dc_infer *q, dc_ref r) {
+    dc_view v = dc_value(&q->exec, r);
+    return (dc_cells){v.p, v.cols};
+}
+
+static dc_status prepare_cpu(dc_infer *q, const dc_slabs *slabs, dc_pool *pool) {
+    DC_TRY(dc_exec_init(&q->exec, &q->graph, slabs, pool));
+    for (int i = 0; i < q->inputs; i++)
+        q->input[i].cells = cells(q, q->input[i].node);
+    for (int i = 0; i < q->noises; i++)
+        q->noise[i].cells = cells(q, q->noise[i].node);
+    q->out_cells = cells(q, q->out);
+    return DC_OK;
+}
+
+static dc_status build(dc_infer *q, dc_infer_use use, const dc_slabs *slabs, dc_pool *pool) {
+    DC_TRY(dc_graph_init(&q->graph));
+    DC_TRY(describe(q, use));
+    return prepare_cpu(q, slabs, pool);
+}
+
+dc_status dc_infer_new(dc_infer **out, dc_infer_use use, const dc_method *method,
+                       const dc_nets *nets, const dc_slabs *slabs, int rows, dc_pool *pool) {
+    *out = NULL;
+    dc_infer *q = calloc(1, sizeof *q);
+    if (!q) return dc_fail(DC_NO_MEMORY, NULL, "no memory");
+    q->method = method;
+    q->nets = nets;
+    q->rows = rows;
+    q->data_goals = use == DC_INFER_QUERY_DATA;
+    dc_status status = build(q, use, slabs, pool);
+    if (status != DC_OK) return dc_infer_free(q), status;
+    *out = q;
+    return DC_OK;
+}
+
+void dc_infer_free(dc_infer *q) {
+    if (!q) return;
+    dc_infer_gpu_free(q->gpu);
+    dc_exec_fini(&q->exec);
+    dc_graph_fini(&q->graph);
+    free(q);
+}
+
+dc_status dc_infer_to_gpu(dc_infer *q, const dc_slabs *slabs, int precision) {
+    if (q->gpu) return dc_infer_gpu_refresh(q->gpu, slabs);
+    return dc_infer_gpu_new(&q->gpu, q, slabs, precision);
+}
+
+// ---- use ----
+
+static dc_real *row_of(dc_cells m, int64_t row) {
+    return m.p + row * m.ld;
+}
+
+// What a field is scaled by, as training did.
+static const dc_scale *scale_of(const dc_infer *q, int kind) {
+    if (kind == DC_FIELD_OBS || (kind == DC_FIELD_GOAL && q->data_goals))
+        return q->method->obs_scale;
+    return kind == DC_FIELD_GOAL ? q->method->goal_scale : NULL;
+}
+
+void dc_infer_write(dc_infer *q, int row, const float *obs, const float *goal, const float *act) {
+    for (int i = 0; i < q->inputs; i++) {
+        dc_real *out = row_of(q->input[i].cells, row);
+        for (int f = 0; f < q->input[i].count; f++) {
+            int width = q->input[i].widths[f];
+            const float *from = q->input[i].kinds[f] == DC_FIELD_OBS    ? obs
+                                : q->input[i].kinds[f] == DC_FIELD_GOAL ? goal
+                                : q->input[i].kinds[f] == DC_FIELD_ACT  ? act
+                                                                        : NULL;
+            const dc_scale *scale = scale_of(q, q->input[i].kinds[f]);
+            for (int c = 0; from && c < width; c++)
+                out[c] =
+                    scale ? ((dc_real)from[c] - (dc_real)scale->mean[c]) * (dc_real)scale->rate[c]
+                          : (dc_real)from[c];
+            out += width;
+        }
+    }
+}
+
+void dc_infer_draw(dc_infer *q, int row, uint64_t seed, uint64_t moment) {
+    for (int i = 0; i < q->noises; i++)
+        for (int k = 0; k < q->noise[i].candidates; k++) {
+            dc_real *out = row_of(q->noise[i].cells, (int64_t)row * q->noise[i].candidates + k);
+            for (int c = 0; c < q->noise[i].width; c++)
+                out[c] = (dc_real)dc_draw_normal(seed, DC_STREAM_CANDIDATE, moment,
+                                                 q->noise[i].first +
+                                                     (uint32_t)(k * q->noise[i].width + c));
+        }
+}
+
+dc_status dc_infer_run(dc_infer *q, int count) {
+    if (q->gpu) return dc_infer_gpu_run(q->gpu);
+    for (int i = 0; i < q->inputs; i++)
+        q->exec.used[q->input[i].node] = count;
+    for (int i = 0; i < q->noises; i++)
+        q->exec.used[q->noise[i].node] = count * q->noise[i].candidates;
+    dc_exec_run(&q->exec, &dc_backend_cpu);
+    return DC_OK;
+}
+
+double dc_reading_steps(dc_reading reading, double gamma, double x) {
+    switch (reading) {
+    case DC_READ_STEPS:
+        return x;
+    case DC_READ_LOGIT: // log_gamma sigmoid(x), without a sigmoid that is 0 or 1
+        return (fmax(-x, 0) + log1p(exp(-fabs(x)))) / -log(gamma);
+    case DC_READ_RETURN: // a value below all that can be is taken as very far
+        return log(fmax(1 + (1 - gamma) * x, 1e-9)) / log(gamma);
+    case DC_READ_LOG_RATIO:
+        return x / log(gamma);
+    }
+    return x;
+}

@@ -1,0 +1,97 @@
+// Inference: a forward-only graph over a method's networks, for many situations at once. Two uses:
+// a policy that acts (dc_algo.act) and a value that is asked for distances (dc_algo.query). A method's
+// file describes the graph; whoever drives it writes observations, goals and actions row by row, runs
+// it on the CPU or on a GPU, and reads the result.
+#ifndef DC_INFER_H
+#define DC_INFER_H
+
+#include "algo/method.h"
+#include "base/pool.h"
+#include "tensor/run.h"
+
+struct dc_field;
+
+enum { DC_INFER_INPUTS = 6, DC_INFER_FIELDS = 6, DC_INFER_NOISES = 2 };
+
+// What the numbers of a query mean.
+typedef enum dc_reading {
+    DC_READ_STEPS,     // a distance in steps
+    DC_READ_LOGIT,     // sigmoid(x) = gamma^steps
+    DC_READ_RETURN,    // -(1 - gamma^steps) / (1 - gamma): -1 per step
+    DC_READ_LOG_RATIO, // x + constant = steps * log gamma: distances up to a constant
+} dc_reading;
+
+typedef struct dc_cells { // a matrix of the host's memory
+    dc_real *p;
+    int ld; // numbers from a row to the next
+} dc_cells;
+
+typedef struct dc_infer_gpu dc_infer_gpu;
+
+struct dc_infer {
+    const dc_method *method;
+    const dc_nets *nets;
+    int rows;        // most situations per call
+    bool data_goals; // goals are whole observations of data rows, not what a task gives
+    dc_graph graph;
+    dc_exec exec; // where the CPU computes
+    struct {
+        dc_ref node;
+        int kinds[DC_INFER_FIELDS], widths[DC_INFER_FIELDS], count; // dc_field_kind
+        dc_cells cells;
+    } input[DC_INFER_INPUTS]; // written per situation
+    int inputs;
+    struct {
+        dc_ref node;
+        int candidates, width;
+        uint32_t first; // number of its first normal, per situation
+        dc_cells cells;
+    } noise[DC_INFER_NOISES];
+    int noises;
+    dc_ref out;
+    dc_cells out_cells;
+    dc_reading reading;
+    dc_infer_gpu *gpu; // NULL: the CPU computes
+};
+
+// ---- for a method's file ----
+
+// An input (rows, width) of fields OBS, GOAL, ACT and BLANK; rows' names are not needed.
+dc_ref dc_infer_input(dc_infer *q, const char *name, const struct dc_field *fields);
+#define DC_ASK(q, name, ...) dc_infer_input(q, name, DC_FIELDS(__VA_ARGS__))
+// y of a network.
+dc_ref dc_infer_net(dc_infer *q, const char *name, dc_ref x);
+// Standard normals (rows * candidates, width), drawn anew for every situation.
+dc_ref dc_infer_noise(dc_infer *q, const char *name, int candidates, int width);
+// Follow a flow network from x (n, c) at t = 0 to t = 1 in `steps` Euler steps. `rows` (n, in) is its
+// input with c + 1 columns left for x and t from column `at` on.
+dc_ref dc_infer_flow(dc_infer *q, const char *name, dc_ref rows, int at, dc_ref x, int steps);
+
+// ---- for whoever drives it ----
+
+typedef enum dc_infer_use {
+    DC_INFER_ACT,        // the policy; actions are clipped to [-1, 1]
+    DC_INFER_QUERY,      // the value, of goals as a task gives them
+    DC_INFER_QUERY_DATA, // the value, of goals that are whole observations
+} dc_infer_use;
+
+// Describe and prepare a graph. Borrows: method, nets, slabs, pool (until free). Nullable: pool.
+// Errors: DC_UNSUPPORTED if the method has no policy, or no value; of a GPU. precision: 0 fp32, 1 tf32.
+dc_status dc_infer_new(dc_infer **q, dc_infer_use use, const dc_method *method, const dc_nets *nets,
+                       const dc_slabs *slabs, int rows, dc_pool *pool);
+void dc_infer_free(dc_infer *q); // Nullable
+// From now on a GPU computes, with the weights as they are now; asked again, with those of then.
+// Errors: no GPU, no CUDA in this build. precision: 0 fp32, 1 tf32.
+dc_status dc_infer_to_gpu(dc_infer *q, const dc_slabs *slabs, int precision);
+// Columns of a goal.
+int dc_infer_goal(const dc_infer *q);
+// Write situation number `row`. Nullable: goal, act (where the graph has none)
+void dc_infer_write(dc_infer *q, int row, const float *obs, const float *goal, const float *act);
+// Draw the noise of a situation: a function of (seed, moment) alone.
+void dc_infer_draw(dc_infer *q, int row, uint64_t seed, uint64_t moment);
+// Compute the first `count` situations.
+dc_status dc_infer_run(dc_infer *q, int count);
+// Steps that a query's number means.
+double dc_reading_steps(dc_reading reading, double gamma, double x);
+
+#endif

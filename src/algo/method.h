@@ -1,0 +1,74 @@
+// Method: what a file of algo/ says about itself. Everything else (sampling, gather, gradients, update,
+// checkpoints, acting, evaluation, GPU) works from this description and knows no method by name.
+//
+//   options    the fields of its config, as a table
+//   check      do options and data go together?
+//   rows       which rows of the data a batch has                      (sample/rows.h)
+//   networks   its networks, by name                                   (nn/nets.h)
+//   losses     what is minimised, as a graph over those rows           (algo/agent.h, algo/batch.h)
+//   act        from observation and goal to an action                  (algo/infer.h)
+//   query      from state, goal and action to a distance, if it has a value
+#ifndef DC_METHOD_H
+#define DC_METHOD_H
+
+#include "base/options.h"
+#include "nn/nets.h"
+#include "sample/gather.h"
+#include "sample/rows.h"
+
+enum { DC_ACTIONS_MAX = 256, DC_REP_MAX = 64 };
+
+typedef struct dc_agent dc_agent;
+typedef struct dc_infer dc_infer;
+typedef struct dc_method dc_method;
+typedef struct dc_form dc_form;
+
+typedef struct dc_algo {
+    const char *name, *about;
+    const dc_option *options; // over its own config struct
+    size_t config_size;
+    dc_status (*check)(const dc_method *m); // Nullable
+    void (*rows)(dc_row_table *rows, const dc_method *m);
+    void (*networks)(dc_nets *nets, const dc_method *m);
+    dc_ref (*losses)(dc_agent *a, const dc_method *m); // the sum to minimise
+    dc_ref (*act)(dc_infer *q, const dc_method *m);    // (1, rows, act); -1: it has no policy
+    dc_ref (*query)(dc_infer *q, const dc_method *m);  // Nullable; (e, rows, 1), see dc_reading
+    bool whole_goals; // query also takes goals that are whole observations, though tasks give a rep
+    // Updates of all but the policy's networks, after which those alone are trained. Nullable: never
+    int64_t (*policy_after)(const dc_method *m);
+    const void *family; // what a family of methods shares; only its functions look at it
+} dc_algo;
+
+// All methods, in the order of algos.def; ends with NULL.
+extern const dc_algo *const dc_algos[];
+// By name; an unknown one is a usage error with the nearest name.
+dc_status dc_algo_find(const char *name, const dc_algo **algo);
+
+// A method with everything that decides what it computes, for training and for acting alike.
+struct dc_method {
+    const dc_algo *algo;
+    const void *config;  // (algo->config_size)
+    const dc_form *form; // what a value is: steps, or gamma^steps (algo/backup.h)
+    double gamma;        // discount
+    dc_int_list hidden;  // widths of the hidden layers
+    uint64_t seed;
+    int batch;
+    int64_t steps;  // updates to come in all; a curriculum spreads its stages over them
+    double longest; // states of the longest trajectory
+    // What it sees of its data:
+    int obs;  // columns of an observation
+    int goal; // columns of a goal as a task gives it
+    bool rep; // a goal is a representation, not a whole observation
+    int act;  // columns of an action as networks see it: one per choice if it is discrete; 0: none
+    int actions; // number of discrete actions; 0: real numbers
+    // Nullable: what observations (obs) and goals (goal) are scaled by, in training and in acting alike.
+    const dc_scale *obs_scale, *goal_scale;
+};
+
+// Whether values of a form take an action, so that there can be a policy.
+bool dc_form_acts(const dc_form *form);
+// Errors: DC_BAD_INPUT if the data set has no actions; DC_UNSUPPORTED if they are discrete.
+dc_status dc_need_actions(const dc_method *m);
+dc_status dc_need_real_actions(const dc_method *m);
+
+#endif

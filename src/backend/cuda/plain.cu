@@ -1,0 +1,119 @@
+// Plain ops, see plain.cuh: from a node of a graph to a launch. The one place that knows which kernel computes which op.
+#include "backend/cuda/plain.cuh"
+#include "backend/cuda/program.cuh"
+
+static plain_fn *find(dc_op op, bool back) {
+    plain_fn *const kinds[] = {dc_plain_pointwise(op, back), dc_plain_reduction(op, back),
+                               dc_plain_rows(op, back), dc_plain_gather(op, back),
+                               dc_plain_iqe(op, back)};
+    for (plain_fn *f : kinds)
+        if (f) return f;
+    return NULL;
+}
+
+bool dc_plain_has(dc_op op) {
+    return op == DC_OP_gelu || op == DC_OP_pair_dot || (find(op, false) && find(op, true));
+}
+
+dc_status dc_plain_take(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    plain_memory *m = &p->plain[(size_t)r];
+    if (p->path[(size_t)r] != PLAIN || !(dc_is_reduction(n->op) || n->op == DC_OP_iqe)) return DC_OK;
+    DC_TRY(take(p, 2 * PLAIN_SUMS * sizeof *m->sums, (void **)&m->sums));
+    DC_TRY(take(p, sizeof *m->done, (void **)&m->done));
+    return take(p, sizeof *m->kept, (void **)&m->kept);
+}
+
+static plain new_plain(const dc_program *p, dc_ref r, int input) {
+    const dc_node *n = node(p, r);
+    const plain_memory *m = &p->plain[(size_t)r];
+    plain j = {};
+    j.op = n->op;
+    j.input = input;
+    j.a = (float)n->a;
+    j.b = (float)n->b;
+    j.in_count = n->in_count;
+    j.sums = m->sums;
+    j.done = m->done;
+    j.kept = m->kept;
+    return j;
+}
+
+static bool row_by_row(const dc_node *n, int i) {
+    return dc_rule(n->op)->rowwise >> i & 1;
+}
+
+// Value of input i as the gradient of n's trained rows needs it.
+static tensor value_for_backward(const dc_program *p, const dc_node *n, int i) {
+    if (n->op == DC_OP_expected && i == 1) { // one row of it for every number of the other input
+        int cols = node(p, n->in[0])->cols;
+        return rows_of(value_of(p, n->in[1]), n->lo * cols, n->hi * cols);
+    }
+    return row_by_row(n, i) ? input_value(p, n, i) : value_of(p, n->in[i]);
+}
+
+static tensor gradient_of_input(const dc_program *p, const dc_node *n, int i) {
+    return row_by_row(n, i) ? input_grad(p, n, i) : grad_of(p, n->in[i]);
+}
+
+// ---- ops with operands of their own ----
+
+static gelu_job new_gelu(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r), *x = node(p, n->in[0]);
+    gelu_job j = {};
+    j.x = value_of(p, n->in[0]);
+    j.y = value_of(p, r);
+    if (x->op == DC_OP_linear && p->activation_of[(size_t)n->in[0]] == r)
+        j.bias = (const float *)value_of(p, x->in[2]).p;
+    return j;
+}
+
+static dc_status gelu_backward(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    gelu_job j = new_gelu(p, r);
+    j.x = input_value(p, n, 0);
+    j.y = input_grad(p, n, 0);
+    j.dy = grad_of(p, r);
+    j.add = adds(p, n, 0);
+    j.parts = p->parts[(size_t)r].p;
+    return dc_gelu_bwd(p->cuda, &j);
+}
+
+// z = x y^T: dx = dz y, dy = dz^T x.
+static dc_status pair_backward(dc_program *p, dc_ref r, int input) {
+    const dc_node *n = node(p, r);
+    tensor other = value_for_backward(p, n, 1 - input);
+    return dc_gemm_cuda(p->cuda, p->spec.precision, grad_of(p, r), input == 1, other, false,
+                        gradient_of_input(p, n, input), adds(p, n, input));
+}
+
+// ---- launches ----
+
+dc_status dc_plain_forward(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    if (n->op == DC_OP_gelu) {
+        gelu_job j = new_gelu(p, r);
+        return dc_gelu_fwd(p->cuda, &j);
+    }
+    if (n->op == DC_OP_pair_dot)
+        return dc_gemm_cuda(p->cuda, p->spec.precision, value_of(p, n->in[0]), false,
+                            value_of(p, n->in[1]), true, value_of(p, r), false);
+    plain j = new_plain(p, r, -1);
+    for (int i = 0; i < n->in_count; i++)
+        j.x[i] = value_of(p, n->in[i]);
+    j.y = value_of(p, r);
+    return find(n->op, false)(p->cuda, &j);
+}
+
+dc_status dc_plain_backward(dc_program *p, dc_ref r, int input) {
+    const dc_node *n = node(p, r);
+    if (n->op == DC_OP_gelu) return gelu_backward(p, r);
+    if (n->op == DC_OP_pair_dot) return pair_backward(p, r, input);
+    plain j = new_plain(p, r, input);
+    for (int i = 0; i < n->in_count; i++)
+        j.x[i] = value_for_backward(p, n, i);
+    j.y = gradient_of_input(p, n, input);
+    j.dy = grad_of(p, r);
+    j.add = adds(p, n, input);
+    return find(n->op, true)(p->cuda, &j);
+}

@@ -1,0 +1,49 @@
+// Networks of a method, by name. A method's file adds them in any order; they are placed in the
+// parameter slab so that each pass of the update covers one range: networks with a target copy first,
+// then the others, then those of the policy, which may be trained later than the rest.
+#ifndef DC_NETS_H
+#define DC_NETS_H
+
+#include "base/text.h"
+#include "nn/mlp.h"
+
+enum { DC_NETS_MAX = 12 };
+
+typedef enum dc_net_kind {
+    DC_NET_MLP,    // Dense -> GELU -> LayerNorm, repeated; the last Dense is plain
+    DC_NET_PLAIN,  // the same without LayerNorm
+    DC_NET_SCALAR, // one trained number, 0 at the start; its tensor is NAME/0/b
+} dc_net_kind;
+
+typedef struct dc_net {
+    const char *name; // "critic"
+    dc_net_kind kind;
+    int ensemble; // members; 0: 1
+    int in, out;  // columns
+    bool scaled;  // gain is meant: else it is 1
+    double gain;  // factor on the initial weights of the last layer
+    bool target;  // has an EMA copy
+    bool policy;  // trained with the policy
+    dc_mlp mlp;   // filled by dc_nets_place
+} dc_net;
+
+typedef struct dc_nets {
+    int count;
+    dc_net net[DC_NETS_MAX];
+    int64_t policy_first; // where the policy's weights begin in the slab
+} dc_nets;
+
+// Add a network. A name used twice is a bug and aborts.
+void dc_nets_add(dc_nets *nets, dc_net net);
+// NULL if there is none of that name.
+const dc_net *dc_nets_find(const dc_nets *nets, const char *name);
+// Declare all weights in the slab's order. hidden: widths of the hidden layers of all networks.
+void dc_nets_place(dc_nets *nets, dc_params *params, const dc_int_list *hidden);
+// y (ensemble, rows, out) of x (1 or ensemble, rows, in).
+dc_ref dc_net_apply(dc_graph *g, const dc_nets *nets, const char *name, dc_ref x, dc_use use);
+// The number of a SCALAR, (1, 1, 1).
+dc_ref dc_net_scalar(dc_graph *g, const dc_nets *nets, const char *name, dc_use use);
+// Name, kind and shape of every network, as a checkpoint records them.
+void dc_nets_describe(const dc_nets *nets, dc_text *out);
+
+#endif
