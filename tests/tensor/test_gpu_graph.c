@@ -91,30 +91,179 @@ static float *gradients(dc_program *p, int64_t size) {
 
 // ---- ops ----
 
-// Loss and gradients of every op's case. In float, so the CPU is no more exact than the GPU.
+// Shapes that no group takes, or no kernel of few columns.
+static const op_case large_cases[] = {
+    {DC_OP_add, 2, {{2, 700, 100}, {1, 700, 100}}, 0, 0, 3, -1, 1},
+    {DC_OP_mul, 2, {{1, 1000, 67}, {3, 1000, 67}}, 0, 0, 3, -1, 1},
+    {DC_OP_affine, 1, {{9, 20, 3}}, 1.7, -0.3, 1, -1, 1},
+    {DC_OP_within, 3, {{1, 1000, 68}, {1, 1000, 68}, {2, 1000, 68}}, 0.5, 0, 4, -1, 1},
+    {DC_OP_sigmoid, 1, {{2, 1000, 67}}, 0, 0, 1, -4, 4},
+    {DC_OP_exp, 1, {{1, 512, 256}}, 0, 0, 1, -2, 1},
+    {DC_OP_ensemble_min, 1, {{10, 9, 2}}, 0, 0, 1, -1, 1},
+    {DC_OP_expectile, 3, {{2, 300, 300}, {1, 300, 300}, {1, 300, 300}}, 0.7, 0, 3, 0.1, 1},
+    {DC_OP_bce, 2, {{2, 300, 300}, {1, 300, 300}}, 0.5, 2, 1, 0.01, 0.99},
+    {DC_OP_square, 2, {{1, 300, 300}, {1, 300, 300}}, 1.5, 0, 3, -1, 1},
+    {DC_OP_relative_mean, 1, {{2, 300, 300}}, 0, 0, 1, -1, 1},
+    {DC_OP_mean, 1, {{2, 257, 300}}, 0, 0, 1, 0.5, 1},
+    {DC_OP_log_likelihood, 2, {{1, 90, 100}, {1, 90, 100}}, 0, 0, 1, 0.1, 1},
+    {DC_OP_expected, 2, {{1, 20, 100}, {1, 2000, 1}}, 0, 0, 1, -2, 2},
+    {DC_OP_gelu, 1, {{2, 300, 512}}, 0, 0, 1, -3, 3},
+    {DC_OP_gelu, 1, {{1, 70, 1030}}, 0, 0, 1, -3, 3},
+    {DC_OP_gelu_layernorm, 3, {{2, 40, 1500}, {2, 1, 1500}, {2, 1, 1500}}, 0, 0, 7, -2, 2},
+    {DC_OP_linear, 3, {{1, 300, 70}, {2, 70, 90}, {2, 1, 90}}, 0, 0, 7, -1, 1},
+    {DC_OP_pair_dot, 2, {{2, 130, 64}, {2, 100, 64}}, 0, 0, 3, -1, 1},
+    {DC_OP_row_dot, 2, {{2, 100, 512}, {2, 100, 512}}, 0, 0, 3, -1, 1},
+    {DC_OP_iqe, 3, {{1, 100, 512}, {1, 100, 512}, {1, 1, 1}}, 8, 0, 7, -1, 1},
+    {DC_OP_iqe, 3, {{1, 30, 64}, {1, 30, 64}, {1, 1, 1}}, 32, 0, 7, -1, 1},
+};
+enum { LARGE_CASES = sizeof large_cases / sizeof large_cases[0] };
+
+// How an op's inputs lie: as parameters; as some rows of larger ones, of which others are trained by something else; as
+// such rows of values (weights stay parameters). In a stack, the first and the last row of the output have no gradient.
+typedef enum layout { WHOLE, PARTS, VALUES, LAYOUTS } layout;
+static const char *const layout_names[] = {"whole", "parts", "values"};
+
+enum { BEFORE = 2, AFTER = 3 }; // rows of a larger parameter that the op does not see
+
+static dc_ref stacked_input(rig *t, const op_case *c, int i, layout how, dc_ref *loss) {
+    dc_graph *g = &t->graph;
+    const int *shape = c->shape[i];
+    int rows = BEFORE + shape[1] + AFTER;
+    char name[16];
+    snprintf(name, sizeof name, "x%d", i);
+    int64_t offset =
+        dc_params_add(&t->params, name, shape[0], rows, shape[2], DC_INIT_ZERO, 0, true)->offset;
+    dc_ref p = dc_param(g, name, shape[0], rows, shape[2], offset, DC_LIVE);
+    dc_ref other = dc_rows(g, p, rows - AFTER - 1, AFTER + 1); // one row is the op's too
+    *loss = dc_add(g, *loss, dc_mean(g, "square", dc_mul(g, other, other)));
+    bool weight = i > 0 && (c->op == DC_OP_linear || c->op == DC_OP_gelu_layernorm);
+    if (how == PARTS || weight) return dc_rows(g, p, BEFORE, shape[1]);
+    return dc_rows(g, dc_affine(g, p, 0.9, 0), BEFORE, shape[1]);
+}
+
+static void build_stack(rig *t, const op_case *c, layout how) {
+    *t = (rig){0};
+    assert_int_equal(dc_graph_init(&t->graph), DC_OK);
+    dc_graph *g = &t->graph;
+    int64_t offset = dc_params_add(&t->params, "one", 1, 1, 1, DC_INIT_ZERO, 0, true)->offset;
+    dc_ref in[3], loss = dc_mean(g, "one", dc_param(g, "one", 1, 1, 1, offset, DC_LIVE));
+    for (int i = 0; i < c->count; i++)
+        in[i] = stacked_input(t, c, i, how, &loss);
+    dc_ref y = dc_apply(g, c->op, "op", in, c->count, c->a, c->b);
+    const dc_node *n = &g->nodes[y];
+    if (n->rows > 2) y = dc_rows(g, y, 1, n->rows - 2);
+    n = &g->nodes[y];
+    if (n->e * n->rows * n->cols > 1) {
+        offset = dc_params_add(&t->params, "w", n->e, n->rows, n->cols, DC_INIT_ZERO, 0, true)
+                     ->offset;
+        y = dc_mul(g, y, dc_param(g, "w", n->e, n->rows, n->cols, offset, DC_STOPPED));
+        y = dc_mean(g, "part", y);
+    }
+    loss = dc_add(g, loss, dc_affine(g, y, OP_WEIGHT, 0));
+    assert_int_equal(dc_graph_finish(g, loss), DC_OK);
+    assert_int_equal(dc_params_alloc(&t->params, 0), DC_OK);
+    op_fill(t, c);
+    assert_int_equal(dc_exec_init(&t->exec, g, &t->params.slabs, NULL), DC_OK);
+}
+
+static void fail_op(const op_case *c, layout how, dc_precision precision, const char *what,
+                    double off) {
+    static const char *const names[] = {"fp32", "tf32", "bf16"};
+    const int *s = c->shape[0];
+    fail_msg("%s (%d, %d, %d) %s, %s: %s is off by %.1e", dc_op_name(c->op), s[0], s[1], s[2],
+             layout_names[how], names[precision], what, off);
+}
+
+// ||x - y|| / ||y||; 0 for what is 0 in both.
+static double distance(const float *x, const float *y, int64_t count) {
+    double error = 0, size = 0;
+    for (int64_t i = 0; i < count; i++) {
+        error += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
+        size += (double)y[i] * (double)y[i];
+    }
+    return error == 0 ? 0 : sqrt(error / size);
+}
+
+static void compare_op(const op_case *c, layout how, dc_precision precision) {
+    rig t;
+    if (how == WHOLE)
+        op_build(&t, c);
+    else
+        build_stack(&t, c, how);
+    double want = run(&t), product = precision == DC_FP32 ? 1e-5 : 3e-3;
+    double tolerance = dc_rule(c->op)->op_class == DC_CLASS_PRODUCT ? product : 1e-5;
+    dc_program *p = compile(&t, 0, precision);
+    float *grad = gradients(p, t.params.slabs.size), loss;
+    assert_int_equal(dc_program_value(p, t.graph.loss, &loss), DC_OK);
+    double off = fabs(loss - want) / (1 + fabs(want));
+    if (!(off < tolerance)) fail_op(c, how, precision, "loss", off);
+    for (int k = 0; k < t.params.count; k++) {
+        const dc_param_row *row = &t.params.rows[k];
+        int64_t count = (int64_t)row->e * row->rows * row->cols;
+        if (row->name[0] == 'w' || (how == WHOLE && !(c->trained >> k & 1))) continue;
+        off = distance(grad + row->offset, t.params.slabs.grad + row->offset, count);
+        if (!(off < tolerance)) fail_op(c, how, precision, row->name, off);
+    }
+    free(grad);
+    dc_program_free(p);
+    rig_close(&t);
+}
+
+static void compare_ops(const op_case *cases, int count) {
+    for (int i = 0; i < count; i++)
+        for (layout how = WHOLE; how < LAYOUTS; how++)
+            for (int precision = DC_FP32; precision <= DC_BF16; precision++)
+                compare_op(&cases[i], how, (dc_precision)precision);
+}
+
+// Loss and gradients of every op's cases. In float, so the CPU is no more exact than the GPU.
 static void test_ops(void **state) {
     (void)state;
     if (!cuda) skip();
-    for (int i = 0; i < OP_CASES; i++) {
-        const op_case *c = &op_cases[i];
-        rig t;
-        op_build(&t, c);
-        print_message("%s\n", dc_op_name(c->op));
-        run(&t);
-        dc_program *p = compile(&t, 0, DC_FP32);
-        float *grad = gradients(p, t.params.slabs.size), loss;
-        assert_int_equal(dc_program_value(p, t.graph.loss, &loss), DC_OK);
-        assert_true(fabsf(loss - *dc_value(&t.exec, t.graph.loss).p) < 1e-5f);
-        for (int k = 0; k < c->count; k++) {
-            const dc_param_row *row = &t.params.rows[k];
-            if (c->trained >> k & 1)
-                assert_near(grad + row->offset, t.params.slabs.grad + row->offset,
-                            (int64_t)row->e * row->rows * row->cols, 1e-5);
-        }
-        free(grad);
-        dc_program_free(p);
-        rig_close(&t);
+    compare_ops(op_cases, OP_CASES);
+}
+
+// The same, each by a launch of its own.
+static void test_plain_ops(void **state) {
+    (void)state;
+    if (!cuda) skip();
+    dc_cuda_plain_only(true);
+    compare_ops(op_cases, OP_CASES);
+    dc_cuda_plain_only(false);
+}
+
+static void test_large_ops(void **state) {
+    (void)state;
+    if (!cuda) skip();
+    compare_ops(large_cases, LARGE_CASES);
+}
+
+// Needs no GPU.
+static void test_every_op_has_a_path(void **state) {
+    (void)state;
+    for (dc_op op = DC_FIRST_COMPUTED; op < DC_OPS; op++)
+        if (!dc_cuda_has_op(op)) fail_msg("%s has no CUDA path", dc_op_name(op));
+}
+
+static void test_absent_op(void **state) {
+    (void)state;
+    rig t;
+    const op_case c = {DC_OP_relu, 1, {{2, 9, 3}}, 0, 0, 1, -1, 1};
+    op_build(&t, &c);
+    assert_int_equal(dc_cuda_supports(&t.graph), DC_OK);
+    dc_cuda_hide_op(DC_OP_relu, true);
+    assert_int_equal(dc_cuda_supports(&t.graph), DC_UNSUPPORTED);
+    assert_string_equal(dc_error(), "op relu (node op, shape 2 x 9 x 3) has no CUDA path: use "
+                                    "--device cpu");
+    if (cuda) {
+        dc_program *p;
+        dc_program_spec spec = {.graph = &t.graph, .size = t.params.slabs.size};
+        assert_int_equal(dc_program_new(&p, cuda, &spec), DC_UNSUPPORTED);
+        assert_null(p);
     }
+    dc_cuda_hide_op(DC_OP_relu, false);
+    assert_int_equal(dc_cuda_supports(&t.graph), DC_OK);
+    rig_close(&t);
 }
 
 // ---- networks ----
@@ -392,8 +541,15 @@ static void test_two_heads(void **state) {
 
 int main(int argc, char **argv) { // with an argument only the tests that it names: "test_n*"
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ops), cmocka_unit_test(test_network_used_twice),
-        cmocka_unit_test(test_networks), cmocka_unit_test(test_two_heads)};
+        cmocka_unit_test(test_every_op_has_a_path),
+        cmocka_unit_test(test_absent_op),
+        cmocka_unit_test(test_ops),
+        cmocka_unit_test(test_plain_ops),
+        cmocka_unit_test(test_large_ops),
+        cmocka_unit_test(test_network_used_twice),
+        cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_two_heads),
+    };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

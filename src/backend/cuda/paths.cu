@@ -44,9 +44,14 @@ static bool is_layer(dc_op op) {
 }
 
 static char hidden[DC_OPS]; // by tests
+static bool plain_only;
 
 extern "C" void dc_cuda_hide_op(dc_op op, bool hide) {
     hidden[op] = hide;
+}
+
+extern "C" void dc_cuda_plain_only(bool only) {
+    plain_only = only;
 }
 
 extern "C" bool dc_cuda_has_op(dc_op op) {
@@ -105,7 +110,7 @@ static bool sums_members(const dc_program *p, const dc_node *n) {
 bool dc_group_takes(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r), *x = node(p, n->in[0]);
     group_kind kind = group_kind_of(n->op);
-    if (kind == NOT_GROUPED || !is_small(n) || sums_members(p, n)) return false;
+    if (plain_only || kind == NOT_GROUPED || !is_small(n) || sums_members(p, n)) return false;
     for (int i = 0; i < n->in_count; i++)
         if (!is_small(node(p, n->in[i]))) return false;
     if (kind != BY_ROW) return true;

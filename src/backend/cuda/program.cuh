@@ -204,22 +204,22 @@ static inline dc_status upload(dc_program *p, const void *host, size_t bytes, vo
 
 // ---- tensors of nodes ----
 
-static inline tensor param(const dc_program *p, float *slab, const dc_node *n) {
+static inline tensor param(float *slab, const dc_node *n) {
     return tensor{slab + n->offset,           n->e, n->rows, n->cols, n->cols,
                   (int64_t)n->rows * n->cols, false};
 }
 
 static inline tensor value_of(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r), *owner = node(p, n->base);
-    if (owner->op == DC_OP_PARAM)
-        return param(p, owner->use == DC_EMA ? p->slabs.ema : p->slabs.live, owner);
-    return rows_of(p->value[n->base], n->row0, n->row0 + n->rows);
+    float *slab = owner->use == DC_EMA ? p->slabs.ema : p->slabs.live;
+    tensor whole = owner->op == DC_OP_PARAM ? param(slab, owner) : p->value[n->base];
+    return rows_of(whole, n->row0, n->row0 + n->rows);
 }
 
 // Rows [lo, hi) of a node's gradient.
 static inline tensor grad_of(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r), *owner = node(p, n->base);
-    tensor whole = owner->op == DC_OP_PARAM ? param(p, p->slabs.grad, owner) : p->grad[n->base];
+    tensor whole = owner->op == DC_OP_PARAM ? param(p->slabs.grad, owner) : p->grad[n->base];
     int first = n->row0 + n->lo - owner->lo;
     return rows_of(whole, first, first + n->hi - n->lo);
 }
