@@ -144,13 +144,13 @@ dc_status dc_graph_finish(dc_graph *g, dc_ref loss);
 // A row of ops.def; ops.c has the table.
 typedef struct dc_op_rule {
     const char *name;
-    int least, most; // inputs
-    dc_op_class op_class;
     // Fills in e, rows, cols, aux and scratch of node n; aborts on inputs of wrong shapes.
     void (*shape)(dc_node *n, const dc_node **inputs);
-    unsigned reads, flows, rowwise; // bit i: input i, see ops.def
-    const char *attributes;         // names of a and b, "least, most"; "" if it has none
+    const char *attributes; // names of a and b, "least, most"; "" if it has none
     const char *text;
+    int least, most; // inputs
+    dc_op_class op_class;
+    unsigned reads, flows, rowwise; // bit i: input i, see ops.def
 } dc_op_rule;
 
 const dc_op_rule *dc_rule(dc_op op);

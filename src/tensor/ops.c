@@ -128,8 +128,9 @@ static const dc_op_rule table[DC_OPS] = {
                     .attributes = "", .text = "some rows of x, at no cost"},
     [DC_OP_STOP] = {.name = "stop", .least = 1, .most = 1, .flows = NONE, .rowwise = X,
                     .attributes = "", .text = "x without gradient, at no cost"},
-#define OP(name, least, most, op_class, shape, ...)                                                \
-    [DC_OP_##name] = {#name, least, most, DC_CLASS_##op_class, shape_##shape, __VA_ARGS__},
+#define OP(name, least, most, op_class, shape, reads, flows, rowwise, attributes, text)            \
+    [DC_OP_##name] = {#name, shape_##shape, attributes, text,                                      \
+                      least, most, DC_CLASS_##op_class, reads, flows, rowwise},
 #include "tensor/ops.def"
 #undef OP
     // clang-format on

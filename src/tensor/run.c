@@ -135,6 +135,7 @@ static void backward(const dc_exec *x, const dc_backend *backend) {
     for (dc_ref r = g->loss; r >= 0; r--) {
         const dc_node *n = &g->nodes[r];
         if (n->op < DC_FIRST_COMPUTED || n->lo == n->hi) continue;
+        DC_CHECK(n->hi <= x->used[r]); // trained rows have values
         zero_sums(x, r);
         call(x, backend, n, true);
     }

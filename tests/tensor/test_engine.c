@@ -1,7 +1,7 @@
 // The engine as a whole, in the float build that trains: what graph.c, grad.c and run.c decide
 // together. Single ops are checked in test_ops_double.c, the memory plan in test_plan.c, NaN in
 // test_guard.c; here are threads, row ranges, sums, views, the update and the ensemble.
-#include "rig.h"
+#include "op_cases.h"
 
 // ---- threads ----
 
@@ -11,6 +11,30 @@ static void train(const rig *t, int steps) {
         dc_adam adam = {3e-3, 0.9, 0.999, 1e-8, 0.005, s, 0, 0};
         dc_backend_cpu.update(&t->params.slabs, &adam, t->pool);
     }
+}
+
+// Loss and gradients of one op, with two threads and with none.
+static void check_op_threads(const op_case *c) {
+    rig t;
+    op_build(&t, c);
+    size_t bytes = (size_t)t.params.slabs.size * sizeof(dc_real);
+    dc_real *grad = malloc(bytes), loss = run(&t);
+    assert_non_null(grad);
+    memcpy(grad, t.params.slabs.grad, bytes);
+    t.exec.pool = NULL;
+    assert_true(run(&t) == loss);
+    assert_memory_equal(t.params.slabs.grad, grad, bytes);
+    free(grad);
+    rig_close(&t);
+}
+
+static void test_threads_do_not_show_in_ops(void **state) {
+    (void)state;
+    for (int i = 0; i < OP_CASES; i++)
+        check_op_threads(&op_cases[i]);
+    // Large enough for threads; one input for both members.
+    op_case mul = {DC_OP_mul, 2, {{2, 3000, 5}, {1, 3000, 5}}, 0, 0, 3, -1, 1};
+    check_op_threads(&mul);
 }
 
 static void test_threads_do_not_show(void **state) {
@@ -325,6 +349,7 @@ static void test_ensemble_is_separate_networks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_do_not_show),
+        cmocka_unit_test(test_threads_do_not_show_in_ops),
         cmocka_unit_test(test_stopped_rows_do_not_train),
         cmocka_unit_test(test_stop_is_a_constant),
         cmocka_unit_test(test_stop_halves_a_square),

@@ -180,6 +180,44 @@ static void test_parts_of_stacked_rows(void **state) {
         }
 }
 
+// ---- both inputs from the same rows ----
+
+// Inputs 0 and 1 are rows [0, n) and [1, n + 1) of one parameter, so that most rows have gradient from
+// both. With threads, none of which may write what another does.
+static void test_overlapping_inputs(void **state) {
+    (void)state;
+    for (int k = 0; k < OP_CASES; k++) {
+        const op_case *c = &op_cases[k];
+        if ((c->trained & 3) != 3 || memcmp(c->shape[0], c->shape[1], sizeof c->shape[0]) != 0)
+            continue;
+        stack s = {.c = c};
+        rig *t = &s.rig;
+        op_open(t, c, s.in);
+        const int *shape = c->shape[0];
+        int64_t offset = dc_params_add(&t->params, "both", shape[0], shape[1] + 1, shape[2],
+                                       DC_INIT_ZERO, 0, true)
+                             ->offset;
+        dc_ref p = dc_param(&t->graph, "both", shape[0], shape[1] + 1, shape[2], offset, DC_LIVE);
+        s.in[0] = dc_rows(&t->graph, p, 0, shape[1]);
+        s.in[1] = dc_rows(&t->graph, p, 1, shape[1]);
+        s.y = dc_apply(&t->graph, c->op, "op", s.in, c->count, c->a, c->b);
+        assert_int_equal(dc_graph_finish(&t->graph, part_of_output(&s)), DC_OK);
+        assert_int_equal(dc_params_alloc(&t->params, 0), DC_OK);
+        op_fill(t, c);
+        assert_int_equal(dc_pool_new(&t->pool, 2), DC_OK);
+        assert_int_equal(dc_exec_init(&t->exec, &t->graph, &t->params.slabs, t->pool), DC_OK);
+        const dc_param_row *row = dc_params_find(&t->params, "both");
+        for (int64_t i = 0; i < (int64_t)row->e * row->rows * row->cols; i += i < 20 ? 1 : 37) {
+            stack_run(&s, DIRECT);
+            double grad = t->params.slabs.grad[offset + i];
+            double want = difference(&s, DIRECT, &t->params.slabs.live[offset + i]);
+            if (!(fabs(grad - want) <= 1e-8))
+                fail_msg("%s: gradient %g, and should be %g", dc_op_name(c->op), grad, want);
+        }
+        rig_close(t);
+    }
+}
+
 // ---- which rows a row depends on ----
 
 // Row r of input i becomes like the one after it, or larger where it is the only one.
@@ -340,6 +378,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rowwise),
         cmocka_unit_test(test_parts_of_stacked_rows),
+        cmocka_unit_test(test_overlapping_inputs),
         cmocka_unit_test(test_rows_in_use),
         cmocka_unit_test(test_rows_in_use_pass_on),
     };

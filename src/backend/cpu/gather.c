@@ -7,8 +7,8 @@ void dc_cpu_unpack_fwd(const dc_exec *x, const dc_node *n) {
     dc_view index = dc_value(x, n->in[0]), from = dc_value(x, n->in[1]), y = dc_output(x, n);
     for (int e = 0; e < y.e; e++)
         for (int64_t r = 0; r < y.rows; r++) {
-            int64_t row = (int64_t)index.p[r];
-            y.p[e * y.step + r] = index.p[r] >= 0 ? from.p[e * from.step + row] : 0;
+            bool given = index.p[r] >= 0;
+            y.p[e * y.step + r] = given ? *dc_row(from, e, (int64_t)index.p[r]) : 0;
         }
 }
 
@@ -17,9 +17,9 @@ DC_CPU_NO_GRADIENT(unpack)
 void dc_cpu_splice_fwd(const dc_exec *x, const dc_node *n) {
     dc_view from = dc_value(x, n->in[0]), part = dc_value(x, n->in[1]), y = dc_output(x, n);
     for (int r = 0; r < y.rows; r++) {
-        dc_real *row = y.p + (int64_t)r * n->cols;
-        memcpy(row, from.p + (int64_t)r * n->cols, (size_t)n->cols * sizeof *row);
-        memcpy(row + (int)n->a, part.p + (int64_t)r * part.cols, (size_t)part.cols * sizeof *row);
+        dc_real *row = dc_row(y, 0, r);
+        memcpy(row, dc_row(from, 0, r), (size_t)n->cols * sizeof *row);
+        memcpy(row + (int)n->a, dc_row(part, 0, r), (size_t)part.cols * sizeof *row);
     }
 }
 
@@ -39,8 +39,7 @@ void dc_cpu_repeat_fwd(const dc_exec *x, const dc_node *n) {
     int times = (int)n->a;
     for (int e = 0; e < y.e; e++)
         for (int64_t r = 0; r < y.rows; r++)
-            memcpy(y.p + e * y.step + r * y.cols, from.p + e * from.step + r / times * y.cols,
-                   (size_t)y.cols * sizeof *y.p);
+            memcpy(dc_row(y, e, r), dc_row(from, e, r / times), (size_t)y.cols * sizeof *y.p);
 }
 
 DC_CPU_NO_GRADIENT(repeat)
@@ -52,7 +51,7 @@ void dc_cpu_pick_best_fwd(const dc_exec *x, const dc_node *n) {
         int64_t best = r * group;
         for (int64_t k = best; k < (r + 1) * group; k++)
             if (worth.p[k] > worth.p[best]) best = k;
-        memcpy(y.p + r * y.cols, from.p + best * y.cols, (size_t)y.cols * sizeof *y.p);
+        memcpy(dc_row(y, 0, r), dc_row(from, 0, best), (size_t)y.cols * sizeof *y.p);
     }
 }
 

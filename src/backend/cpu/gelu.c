@@ -2,6 +2,8 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/fastmath.h"
 
+#include <string.h>
+
 typedef struct job {
     dc_view x, y, dx, dy; // dx, dy and x: trained rows in backward
     bool add;
@@ -32,15 +34,10 @@ static void bwd_rows(const void *ctx, int e, int r0, int r1) {
     const dc_real *x = dc_row(j->x, e, r0), *dy = dc_row(j->dy, e, r0);
     dc_real *dx = dc_row(j->dx, e, r0);
     int64_t count = (int64_t)(r1 - r0) * j->x.cols;
-    if (j->add) {
+    if (!j->add) memset(dx, 0, (size_t)count * sizeof *dx);
 #pragma omp simd
-        for (int64_t m = 0; m < count; m++)
-            dx[m] += dy[m] * slope(x[m]);
-    } else {
-#pragma omp simd
-        for (int64_t m = 0; m < count; m++)
-            dx[m] = dy[m] * slope(x[m]);
-    }
+    for (int64_t m = 0; m < count; m++)
+        dx[m] += dy[m] * slope(x[m]);
 }
 
 void dc_cpu_gelu_bwd(const dc_exec *x, const dc_node *n) {

@@ -100,14 +100,16 @@ static void backward(const dc_exec *x, const dc_node *n, dc_rows_fn *fn) {
         backward(x, n, op##_bwd_rows);                                                             \
     }
 
+// clang-format off
+
 FORWARD(add, X(0) + X(1))
 BACKWARD(add, DY)
 
 FORWARD(mul, X(0) * X(1))
-BACKWARD(mul, DY *X(1 - i))
+BACKWARD(mul, DY * X(1 - i))
 
 FORWARD(affine, X(0) * (dc_real)a + (dc_real)b)
-BACKWARD(affine, (dc_real)a *DY)
+BACKWARD(affine, DY * (dc_real)a)
 
 static dc_real clipped(dc_real v, dc_real least, dc_real most) {
     if (v < least) return least;
@@ -135,7 +137,7 @@ FORWARD(power, (dc_real)pow(a, (double)X(0)))
 DC_CPU_NO_GRADIENT(power)
 
 FORWARD(exp, (dc_real)exp((double)X(0)))
-BACKWARD(exp, (dc_real)exp((double)X(0)) * DY)
+BACKWARD(exp, DY * (dc_real)exp((double)X(0)))
 
 static dc_real logistic(dc_real v) {
     return 1 / (1 + dc_fast_exp(-v));
@@ -156,3 +158,5 @@ BACKWARD(relu, X(0) > 0 ? DY : 0)
 
 FORWARD(side, (dc_real)(X(0) >= 0 ? a : 1 - a))
 DC_CPU_NO_GRADIENT(side)
+
+// clang-format on
