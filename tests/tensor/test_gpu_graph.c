@@ -3,6 +3,7 @@
 #include "op_cases.h"
 
 #include "backend/cuda/cuda.h"
+#include "base/text.h"
 
 #include <time.h>
 
@@ -53,7 +54,8 @@ static void send_input(const dc_program *p, const rig *t, dc_ref input) {
 static const double lr = 3e-4, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, tau = 0.005;
 
 // Weights from `policy` on may be updated after the others.
-static dc_program *compile(const rig *t, int64_t policy, dc_precision precision) {
+static dc_program *compile_with(const rig *t, int64_t policy, dc_precision precision,
+                                const dc_ref *metrics, int metric_count, bool whole_gradients) {
     const dc_slabs *s = &t->params.slabs;
     dc_program_spec spec = {.graph = &t->graph,
                             .size = s->size,
@@ -64,7 +66,10 @@ static dc_program *compile(const rig *t, int64_t policy, dc_precision precision)
                             .beta2 = beta2,
                             .eps = eps,
                             .tau = tau,
-                            .policy_first = policy};
+                            .policy_first = policy,
+                            .metrics = metrics,
+                            .metric_count = metric_count,
+                            .whole_gradients = whole_gradients};
     dc_program *p;
     if (dc_program_new(&p, cuda, &spec) != DC_OK) fail_msg("%s", dc_error());
     const dc_slabs *there = dc_program_slabs(p);
@@ -73,6 +78,16 @@ static dc_program *compile(const rig *t, int64_t policy, dc_precision precision)
     assert_int_equal(dc_cuda_put(cuda, there->ema, s->ema, bytes), DC_OK);
     assert_int_equal(dc_program_refresh(p), DC_OK);
     return p;
+}
+
+static dc_program *compile(const rig *t, int64_t policy, dc_precision precision) {
+    return compile_with(t, policy, precision, NULL, 0, false);
+}
+
+static dc_cuda_state state_of(const dc_program *p) {
+    dc_cuda_state state;
+    assert_int_equal(dc_cuda_get(cuda, &state, dc_program_state(p), sizeof state), DC_OK);
+    return state;
 }
 
 // Copy of numbers that lie there.
@@ -271,7 +286,7 @@ static void test_absent_op(void **state) {
 typedef struct networks { // a graph of some, and what it reads and makes beside gradients
     rig rig;
     char name[96];
-    dc_ref in[3], out[3];
+    dc_ref in[4], out[4];
     int ins, outs;
     int64_t policy; // first weight of a policy; 0: there is none
     double room;    // times what a network alone may be off
@@ -335,9 +350,11 @@ static void check_step(const networks *n, dc_program *p, const float *grad) {
     const dc_slabs *s = &n->rig.params.slabs, *there = dc_program_slabs(p);
     worst off = {.name = "nothing"};
     size_t count = (size_t)s->size, bytes = count * sizeof(float);
+    double norm2 = 0;
     float *live = malloc(bytes), *ema = malloc(bytes), *m = malloc(bytes), *v = malloc(bytes);
     assert_true(live && ema && m && v);
     for (size_t i = 0; i < count; i++) {
+        norm2 += (double)grad[i] * (double)grad[i];
         double g = grad[i], first = (1 - beta1) * g, second = (1 - beta2) * g * g;
         m[i] = (float)first;
         v[i] = (float)second;
@@ -346,6 +363,9 @@ static void check_step(const networks *n, dc_program *p, const float *grad) {
         ema[i] = (float)(tau * s->live[i] + (1 - tau) * s->ema[i]);
     }
     assert_int_equal(dc_program_step(p, NULL), DC_OK);
+    dc_cuda_state state = state_of(p);
+    assert_true(state.bad_step < 0 && state.step == 1);
+    assert_true(fabs(state.norm2 - norm2) <= 1e-5 * norm2);
     note_slab(&off, "live", there->live, live, s->size);
     note_slab(&off, "m", there->m, m, s->size);
     note_slab(&off, "v", there->v, v, s->size);
@@ -539,6 +559,254 @@ static void test_two_heads(void **state) {
     compare_all(&n, forms, false);
 }
 
+// ---- what no network, group or sum at the step's end takes ----
+
+// A network by hand, with LayerNorm or without; names are "name/0/w" and so on.
+static dc_ref new_network(rig *t, const char *name, dc_ref x, int in, const dc_int_list *hidden,
+                          int out, bool norm) {
+    char text[4][40];
+    for (int i = 0; i <= hidden->count; i++) {
+        int width = i < hidden->count ? (int)hidden->v[i] : out;
+        static const char *const parts[] = {"w", "b", "scale", "bias"};
+        for (int k = 0; k < 4; k++)
+            snprintf(text[k], sizeof text[k], "%s/%d/%s", name, i, parts[k]);
+        x = new_linear(t, text[0], text[1], x, in, width);
+        if (i == hidden->count) return x;
+        in = width;
+        if (norm)
+            x = dc_gelu_layernorm(&t->graph, text[0], x,
+                                  new_weight(t, text[2], 1, width, DC_INIT_ONE),
+                                  new_weight(t, text[3], 1, width, DC_INIT_ZERO));
+        else
+            x = dc_gelu(&t->graph, text[0], x);
+    }
+    return x;
+}
+
+static dc_ref new_number(rig *t, const char *name) {
+    return new_weight(t, name, 1, 1, DC_INIT_ZERO);
+}
+
+enum { QRL_ROWS = 150, OBS = 9, ACT = 3, LATENT = 64, IQE_GROUP = 8 };
+
+// Gradients of iqe jump where another interval comes to close a piece, so that rounding shows in few large differences.
+static const form rough_forms[FORMS] = {
+    {"fp32", DC_FP32, 3e-4, 0}, {"tf32", DC_TF32, 0.1, 0}, {"bf16", DC_BF16, 0.4, 0}};
+
+// QRL's losses: numbers that are trained, multiplied and held; a network that is used three times, whose 64 outputs are
+// read by rows and by another network.
+static dc_ref build_qrl(networks *n, dc_mlp *phi, dc_mlp *dynamics, dc_ref *over_mean, dc_ref *lam) {
+    rig *t = &n->rig;
+    dc_graph *g = &t->graph;
+    dc_ref s = new_input(n, "s", QRL_ROWS, OBS), next = new_input(n, "next", QRL_ROWS, OBS),
+           goal = new_input(n, "goal", QRL_ROWS, OBS),
+           act = new_input(n, "act", QRL_ROWS, LATENT + ACT);
+    dc_ref rho = new_number(t, "rho"), l = new_number(t, "l");
+    dc_ref at_s = dc_mlp_apply(g, phi, s, DC_LIVE), at_next = dc_mlp_apply(g, phi, next, DC_LIVE),
+           at_goal = dc_mlp_apply(g, phi, goal, DC_LIVE);
+    dc_ref far = new_output(n, dc_iqe(g, at_s, at_goal, rho, IQE_GROUP)),
+           near = new_output(n, dc_iqe(g, at_s, at_next, rho, IQE_GROUP));
+    dc_ref apart = dc_mean(g, "apart", dc_softplus(g, dc_affine(g, far, -0.5, 2)));
+    dc_ref over = dc_relu(g, "over", dc_affine(g, near, 1, -0.5));
+    *over_mean = dc_mean(g, "over", dc_mul(g, over, over));
+    *lam = dc_exp(g, l);
+    dc_ref held = dc_mul(g, dc_stop(g, *lam), *over_mean);
+    dc_ref pull = dc_mul(g, *lam, dc_affine(g, dc_stop(g, *over_mean), -1, 0.05));
+    dc_ref step = dc_mlp_apply(g, dynamics, dc_splice(g, "pair", act, at_s, 0), DC_LIVE);
+    dc_ref z = new_output(n, dc_add(g, at_s, step));
+    dc_ref there = dc_mean(g, "there", dc_iqe(g, at_next, z, rho, IQE_GROUP)),
+           back = dc_mean(g, "back", dc_iqe(g, z, at_next, rho, IQE_GROUP));
+    dc_ref loss = dc_add(g, dc_affine(g, apart, 3, 0), dc_add(g, held, pull));
+    return dc_add(g, loss, dc_affine(g, dc_add(g, there, back), 0.5, 0));
+}
+
+static void open_qrl(networks *n, dc_ref *over_mean, dc_ref *lam) {
+    static const dc_int_list hidden = {2, {100, 60}};
+    rig *t = &n->rig;
+    dc_mlp dynamics;
+    *n = (networks){.name = "QRL's losses", .room = 1};
+    dc_mlp_declare(&t->net, &t->params, "phi", 1, OBS, &hidden, LATENT, 1, true);
+    dc_mlp_declare(&dynamics, &t->params, "dynamics", 1, LATENT + ACT, &hidden, LATENT, 1, true);
+    assert_int_equal(dc_graph_init(&t->graph), DC_OK);
+    rig_finish(t, build_qrl(n, &t->net, &dynamics, over_mean, lam), fresh, 2);
+    for (int i = 0; i < n->ins; i++)
+        fill(t, n->in[i], fresh + 10 + (uint64_t)i);
+}
+
+static void test_qrl(void **state) {
+    (void)state;
+    if (!cuda) skip();
+    networks n;
+    dc_ref over, lam;
+    printf("seed %llu\n", (unsigned long long)fresh);
+    open_qrl(&n, &over, &lam);
+    compare_all(&n, rough_forms, false);
+}
+
+// Metrics that units make and that sums at the step's end make; a parameter that an op reads itself stops the run.
+static void test_numbers(void **state) {
+    (void)state;
+    if (!cuda) skip();
+    networks n;
+    dc_ref metrics[3];
+    open_qrl(&n, &metrics[1], &metrics[2]);
+    rig *t = &n.rig;
+    metrics[0] = t->graph.loss;
+    double loss = run(t), lam = exp(t->params.slabs.live[dc_params_find(&t->params, "l")->offset]);
+    dc_program *p = compile_with(t, 0, DC_FP32, metrics, 3, false);
+    for (int i = 0; i < n.ins; i++)
+        send_input(p, t, n.in[i]);
+    assert_int_equal(dc_program_step(p, NULL), DC_OK);
+    dc_cuda_state s = state_of(p);
+    assert_true(s.step == 1 && fabs(s.sums[0] - loss) < 1e-3 && fabs(s.sums[2] - lam) < 1e-5);
+    assert_true(s.sums[1] > 0 && fabs(s.sums[3] - sqrt(s.norm2)) < 1e-6);
+    float big = 100, before, after; // its exp is Inf in float
+    const dc_slabs *there = dc_program_slabs(p);
+    int64_t l = dc_params_find(&t->params, "l")->offset, rho = dc_params_find(&t->params, "rho")->offset;
+    assert_int_equal(dc_cuda_put(cuda, there->live + l, &big, sizeof big), DC_OK);
+    assert_int_equal(dc_cuda_get(cuda, &before, there->live + rho, sizeof before), DC_OK);
+    assert_int_equal(dc_program_step(p, NULL), DC_OK);
+    assert_int_equal(dc_cuda_get(cuda, &after, there->live + rho, sizeof after), DC_OK);
+    assert_true(state_of(p).bad_step == 2 && before == after);
+    dc_program_free(p);
+    rig_close(t);
+}
+
+// CRL: every row against every row, more numbers than a group takes, by two members; then its policy's loss.
+static void test_crl(void **state) {
+    (void)state;
+    if (!cuda) skip();
+    static const dc_int_list hidden = {2, {300, 300}};
+    enum { CRL_ROWS = 260 };
+    networks n = {.name = "CRL's losses", .room = 1};
+    rig *t = &n.rig;
+    dc_mlp psi;
+    dc_mlp_declare(&t->net, &t->params, "phi", 2, OBS, &hidden, 40, 1, true);
+    dc_mlp_declare(&psi, &t->params, "psi", 2, OBS, &hidden, 40, 1, true);
+    assert_int_equal(dc_graph_init(&t->graph), DC_OK);
+    dc_graph *g = &t->graph;
+    dc_ref s = new_input(&n, "s", CRL_ROWS, OBS), goal = new_input(&n, "goal", CRL_ROWS, OBS),
+           eye = new_input(&n, "eye", CRL_ROWS, CRL_ROWS);
+    dc_ref x = dc_mlp_apply(g, &t->net, s, DC_LIVE), y = dc_mlp_apply(g, &psi, goal, DC_LIVE);
+    dc_ref all = new_output(&n, dc_affine(g, dc_pair_dot(g, "f", x, y), 0.2, 0));
+    dc_ref own = new_output(&n, dc_ensemble_mean(g, dc_row_dot(g, x, y)));
+    dc_ref unit = dc_normalise(g, x), far = dc_mean(g, "square", dc_row_square(g, unit, y));
+    dc_ref loss = dc_add(g, dc_bce(g, "nce", all, eye, 0.5, 2), dc_mean(g, "own", own));
+    rig_finish(t, dc_add(g, loss, dc_affine(g, far, 0.01, 0)), fresh, 2);
+    fill(t, s, fresh + 1);
+    fill(t, goal, fresh + 2);
+    for (int i = 0; i < CRL_ROWS; i++)
+        dc_value(&t->exec, eye).p[i * CRL_ROWS + i] = 1;
+    compare_all(&n, deep_forms, false);
+}
+
+static const char *line_of(const dc_text *text, const char *name) {
+    const char *found = strstr(text->bytes, name);
+    if (!found) fail_msg("no line of %s in: %s", name, text->bytes);
+    return found;
+}
+
+static void assert_told(const dc_program *p, const char *name, const char *path, const char *reason) {
+    dc_text text;
+    dc_text_init(&text);
+    assert_int_equal(dc_program_describe(p, &text), DC_OK);
+    printf("%s", text.bytes);
+    const char *line = line_of(&text, name);
+    bool hopper = strstr(dc_cuda_name(cuda), "H100") || strstr(dc_cuda_name(cuda), "H200");
+    assert_true(!hopper || (strstr(line, path) && strstr(line, reason)));
+    dc_text_fini(&text);
+}
+
+// Three steps of Adam, against the CPU: how far weights are from each other, as a share of how far they went.
+static void train_beside_cpu(bool norm, const form *f) {
+    static const dc_int_list hidden = {2, {300, 300}};
+    enum { STEPS = 3, TRAIN_ROWS = 200 };
+    networks n = {.room = 1};
+    rig *t = &n.rig;
+    assert_int_equal(dc_graph_init(&t->graph), DC_OK);
+    dc_graph *g = &t->graph;
+    dc_ref x = new_input(&n, "x", TRAIN_ROWS, OBS), y = new_input(&n, "y", TRAIN_ROWS, 2);
+    dc_ref out = new_network(t, "policy", x, OBS, &hidden, 2, norm);
+    rig_finish(t, dc_square(g, "loss", out, dc_affine(g, y, 3, 1), 1), fresh, 2);
+    fill(t, x, fresh + 1);
+    fill(t, y, fresh + 2);
+    dc_slabs *s = &t->params.slabs;
+    int64_t count = s->size;
+    float *start = malloc((size_t)count * sizeof *start);
+    assert_non_null(start);
+    memcpy(start, s->live, (size_t)count * sizeof *start);
+    dc_program *p = compile(t, 0, f->precision);
+    assert_told(p, "policy: ", "plain: cuBLASLt",
+                f->precision == DC_FP32 ? "fp32"
+                : norm                  ? "width 300 is not 256, 512 or 1024"
+                                        : "without LayerNorm");
+    send_input(p, t, x);
+    send_input(p, t, y);
+    for (int i = 1; i <= STEPS; i++) {
+        dc_adam adam = {.lr = lr, .beta1 = beta1, .beta2 = beta2, .eps = eps, .tau = tau, .step = i};
+        run(t);
+        dc_backend_cpu.update(s, &adam, t->pool);
+        assert_int_equal(dc_program_step(p, NULL), DC_OK);
+    }
+    float *live = fetch(dc_program_slabs(p)->live, count);
+    for (int64_t i = 0; i < count; i++) {
+        live[i] -= start[i];
+        start[i] = s->live[i] - start[i];
+    }
+    double off = distance(live, start, count);
+    printf("300 x 2 %s LayerNorm, %s: %d steps within %.1e\n", norm ? "with" : "without", f->name,
+           STEPS, off);
+    assert_true(off <= f->tolerance);
+    free(start);
+    free(live);
+    dc_program_free(p);
+    rig_close(t);
+}
+
+// Adam's first steps are of equal length for large and small gradients, so that a sign that is lost in rounding counts in
+// full.
+static const form step_forms[FORMS] = {
+    {"fp32", DC_FP32, 1e-2, 0}, {"tf32", DC_TF32, 0.1, 0}, {"bf16", DC_BF16, 0.3, 0}};
+
+static void test_any_width(void **state) {
+    (void)state;
+    if (!cuda) skip();
+    for (int f = 0; f < FORMS; f++) {
+        train_beside_cpu(true, &step_forms[f]);
+        train_beside_cpu(false, &step_forms[f]);
+    }
+}
+
+// All gradients stay in the slab, and an update from there is the update of a step.
+static void test_whole_gradients(void **state) {
+    (void)state;
+    if (!cuda) skip();
+    for (int f = 0; f < FORMS; f++) {
+        networks n;
+        open_networks(&n, &net_cases[3], fresh);
+        run(&n.rig);
+        int64_t count = n.rig.params.slabs.size;
+        dc_program *p = compile_with(&n.rig, n.policy, deep_forms[f].precision, NULL, 0, true);
+        dc_program *q = compile(&n.rig, n.policy, deep_forms[f].precision);
+        for (int i = 0; i < n.ins; i++) {
+            send_input(p, &n.rig, n.in[i]);
+            send_input(q, &n.rig, n.in[i]);
+        }
+        float *whole = gradients(p, count), *other = gradients(q, count);
+        assert_true(distance(whole, other, count) < 1e-5);
+        assert_int_equal(dc_program_update(p), DC_OK);
+        assert_int_equal(dc_program_step(q, NULL), DC_OK);
+        float *a = fetch(dc_program_slabs(p)->live, count), *b = fetch(dc_program_slabs(q)->live, count);
+        assert_true(distance(a, b, count) < 1e-5 && state_of(p).step == 1);
+        assert_told(q, "critic: ", f ? "whole network" : "plain", f ? "tensor cores" : "fp32");
+        for (void **m = (void *[]){whole, other, a, b, NULL}; *m; m++)
+            free(*m);
+        dc_program_free(p);
+        dc_program_free(q);
+        rig_close(&n.rig);
+    }
+}
+
 int main(int argc, char **argv) { // with an argument only the tests that it names: "test_n*"
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_op_has_a_path),
@@ -549,6 +817,11 @@ int main(int argc, char **argv) { // with an argument only the tests that it nam
         cmocka_unit_test(test_network_used_twice),
         cmocka_unit_test(test_networks),
         cmocka_unit_test(test_two_heads),
+        cmocka_unit_test(test_qrl),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_crl),
+        cmocka_unit_test(test_any_width),
+        cmocka_unit_test(test_whole_gradients),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, set_up, tear_down);
