@@ -130,6 +130,7 @@ static const op_case large_cases[] = {
     {DC_OP_row_dot, 2, {{2, 100, 512}, {2, 100, 512}}, 0, 0, 3, -1, 1},
     {DC_OP_iqe, 3, {{1, 100, 512}, {1, 100, 512}, {1, 1, 1}}, 8, 0, 7, -1, 1},
     {DC_OP_iqe, 3, {{1, 30, 64}, {1, 30, 64}, {1, 1, 1}}, 32, 0, 7, -1, 1},
+    {DC_OP_iqe, 3, {{1, 30, 64}, {1, 30, 64}, {1, 1, 1}}, 16, 0, 7, -1, 1},
 };
 enum { LARGE_CASES = sizeof large_cases / sizeof large_cases[0] };
 
@@ -169,8 +170,8 @@ static void build_stack(rig *t, const op_case *c, layout how) {
     if (n->rows > 2) y = dc_rows(g, y, 1, n->rows - 2);
     n = &g->nodes[y];
     if (n->e * n->rows * n->cols > 1) {
-        offset = dc_params_add(&t->params, "w", n->e, n->rows, n->cols, DC_INIT_ZERO, 0, true)
-                     ->offset;
+        offset =
+            dc_params_add(&t->params, "w", n->e, n->rows, n->cols, DC_INIT_ZERO, 0, true)->offset;
         y = dc_mul(g, y, dc_param(g, "w", n->e, n->rows, n->cols, offset, DC_STOPPED));
         y = dc_mean(g, "part", y);
     }
@@ -595,7 +596,8 @@ static const form rough_forms[FORMS] = {
 
 // QRL's losses: numbers that are trained, multiplied and held; a network that is used three times, whose 64 outputs are
 // read by rows and by another network.
-static dc_ref build_qrl(networks *n, dc_mlp *phi, dc_mlp *dynamics, dc_ref *over_mean, dc_ref *lam) {
+static dc_ref build_qrl(networks *n, dc_mlp *phi, dc_mlp *dynamics, dc_ref *over_mean,
+                        dc_ref *lam) {
     rig *t = &n->rig;
     dc_graph *g = &t->graph;
     dc_ref s = new_input(n, "s", QRL_ROWS, OBS), next = new_input(n, "next", QRL_ROWS, OBS),
@@ -662,7 +664,8 @@ static void test_numbers(void **state) {
     assert_true(s.sums[1] > 0 && fabs(s.sums[3] - sqrt(s.norm2)) < 1e-6);
     float big = 100, before, after; // its exp is Inf in float
     const dc_slabs *there = dc_program_slabs(p);
-    int64_t l = dc_params_find(&t->params, "l")->offset, rho = dc_params_find(&t->params, "rho")->offset;
+    int64_t l = dc_params_find(&t->params, "l")->offset,
+            rho = dc_params_find(&t->params, "rho")->offset;
     assert_int_equal(dc_cuda_put(cuda, there->live + l, &big, sizeof big), DC_OK);
     assert_int_equal(dc_cuda_get(cuda, &before, there->live + rho, sizeof before), DC_OK);
     assert_int_equal(dc_program_step(p, NULL), DC_OK);
@@ -706,7 +709,8 @@ static const char *line_of(const dc_text *text, const char *name) {
     return found;
 }
 
-static void assert_told(const dc_program *p, const char *name, const char *path, const char *reason) {
+static void assert_told(const dc_program *p, const char *name, const char *path,
+                        const char *reason) {
     dc_text text;
     dc_text_init(&text);
     assert_int_equal(dc_program_describe(p, &text), DC_OK);
@@ -743,7 +747,8 @@ static void train_beside_cpu(bool norm, const form *f) {
     send_input(p, t, x);
     send_input(p, t, y);
     for (int i = 1; i <= STEPS; i++) {
-        dc_adam adam = {.lr = lr, .beta1 = beta1, .beta2 = beta2, .eps = eps, .tau = tau, .step = i};
+        dc_adam adam = {
+            .lr = lr, .beta1 = beta1, .beta2 = beta2, .eps = eps, .tau = tau, .step = i};
         run(t);
         dc_backend_cpu.update(s, &adam, t->pool);
         assert_int_equal(dc_program_step(p, NULL), DC_OK);
@@ -796,7 +801,8 @@ static void test_whole_gradients(void **state) {
         assert_true(distance(whole, other, count) < 1e-5);
         assert_int_equal(dc_program_update(p), DC_OK);
         assert_int_equal(dc_program_step(q, NULL), DC_OK);
-        float *a = fetch(dc_program_slabs(p)->live, count), *b = fetch(dc_program_slabs(q)->live, count);
+        float *a = fetch(dc_program_slabs(p)->live, count),
+              *b = fetch(dc_program_slabs(q)->live, count);
         assert_true(distance(a, b, count) < 1e-5 && state_of(p).step == 1);
         assert_told(q, "critic: ", f ? "whole network" : "plain", f ? "tensor cores" : "fp32");
         for (void **m = (void *[]){whole, other, a, b, NULL}; *m; m++)

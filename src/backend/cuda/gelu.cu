@@ -43,7 +43,8 @@ __device__ static inline T *place(const tensor &t, int e, int64_t row, int c) {
     return (T *)t.p + (t.e == 1 ? 0 : e * t.step) + row * t.ld + c;
 }
 
-template <int V> __device__ static inline void load_bias(const gelu_job &j, int e, int c, float v[V]) {
+template <int V>
+__device__ static inline void load_bias(const gelu_job &j, int e, int c, float v[V]) {
 #pragma unroll
     for (int k = 0; k < V; k++)
         v[k] = j.bias ? j.bias[(int64_t)e * j.x.cols + c + k] : 0;
@@ -121,7 +122,8 @@ template <int V> static dim3 grid_of(const gelu_job *j, int rows, int *threads) 
                 (unsigned)j->x.e);
 }
 
-template <typename TX, typename TY, int V> static dc_status start(dc_cuda *cuda, const gelu_job *j) {
+template <typename TX, typename TY, int V>
+static dc_status start(dc_cuda *cuda, const gelu_job *j) {
     int threads;
     bool back = j->dy.p != NULL;
     dim3 grid = grid_of<V>(j, back ? j->dy.rows : j->x.rows, &threads);
@@ -142,8 +144,7 @@ template <typename TX, typename TY> static dc_status by_width(dc_cuda *cuda, con
 }
 
 static dc_status by_type(dc_cuda *cuda, const gelu_job *j, bool y_half) {
-    if (j->x.half)
-        return y_half ? by_width<bf16, bf16>(cuda, j) : by_width<bf16, float>(cuda, j);
+    if (j->x.half) return y_half ? by_width<bf16, bf16>(cuda, j) : by_width<bf16, float>(cuda, j);
     return y_half ? by_width<float, bf16>(cuda, j) : by_width<float, float>(cuda, j);
 }
 

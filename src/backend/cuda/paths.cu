@@ -123,8 +123,8 @@ bool dc_group_takes(const dc_program *p, dc_ref r) {
 // reads it.
 static bool can_wait(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
-    bool sum = (n->op == DC_OP_add || n->op == DC_OP_affine) && n->e == 1 && n->rows == 1 &&
-               n->cols == 1;
+    bool sum =
+        (n->op == DC_OP_add || n->op == DC_OP_affine) && n->e == 1 && n->rows == 1 && n->cols == 1;
     if (!sum && !(dc_is_reduction(n->op) && dc_group_takes(p, r))) return false;
     for (dc_ref c = r + 1; c < p->g->count; c++) {
         const dc_node *reader = node(p, c);
@@ -144,7 +144,7 @@ void dc_paths_choose(dc_program *p) {
         dc_op op = node(p, r)->op;
         if (op < DC_FIRST_COMPUTED) continue;
         bool grouped = !dc_is_reduction(op) && dc_group_takes(p, r);
-        p->path[(size_t)r] = is_layer(op)      ? LAYER
+        p->path[(size_t)r] = is_layer(op)     ? LAYER
                              : can_wait(p, r) ? DEFERRED
                              : grouped        ? GROUPED
                                               : PLAIN;
