@@ -675,6 +675,34 @@ static void test_numbers(void **state) {
     rig_close(t);
 }
 
+// Parameters that ops read themselves, before and after the first weight of a policy: their gradients, which units write,
+// count in the norm, and those before are updated early.
+static void test_own_parameters(void **state) {
+    (void)state;
+    if (!cuda) skip();
+    enum { OWN_ROWS = 90 };
+    networks n = {.name = "own parameters", .room = 1};
+    rig *t = &n.rig;
+    assert_int_equal(dc_graph_init(&t->graph), DC_OK);
+    dc_graph *g = &t->graph;
+    dc_ref x = new_input(&n, "x", OWN_ROWS, OBS), y = new_input(&n, "y", OWN_ROWS, 3);
+    dc_ref table = new_weight(t, "table", OWN_ROWS, 3, DC_INIT_XAVIER), l = new_number(t, "l");
+    dc_ref out = new_output(&n, new_linear(t, "value/0/w", "value/0/b", x, OBS, 3));
+    int policy = t->params.count;
+    dc_ref scale = new_number(t, "scale"),
+           own = new_output(&n, new_linear(t, "policy/0/w", "policy/0/b", x, OBS, 3));
+    dc_ref error = dc_square(g, "error", dc_add(g, out, dc_mul(g, table, y)), y, 1);
+    dc_ref loss = dc_mul(g, dc_exp(g, l), error);
+    dc_ref unit = dc_normalise(g, dc_add(g, own, dc_affine(g, y, 1, 2)));
+    dc_ref worth = dc_mean(g, "worth", dc_row_dot(g, unit, dc_stop(g, out)));
+    loss = dc_add(g, loss, dc_mul(g, dc_softplus(g, scale), worth));
+    rig_finish(t, loss, fresh, 1);
+    n.policy = t->params.rows[policy].offset;
+    fill(t, x, fresh + 1);
+    fill(t, y, fresh + 2);
+    compare_all(&n, forms, false);
+}
+
 // CRL: every row against every row, more numbers than a group takes, by two members; then its policy's loss.
 static void test_crl(void **state) {
     (void)state;
@@ -722,15 +750,14 @@ static void assert_told(const dc_program *p, const char *name, const char *path,
 }
 
 // Three steps of Adam, against the CPU: how far weights are from each other, as a share of how far they went.
-static void train_beside_cpu(bool norm, const form *f) {
-    static const dc_int_list hidden = {2, {300, 300}};
+static void train_beside_cpu(const dc_int_list *hidden, bool norm, const form *f) {
     enum { STEPS = 3, TRAIN_ROWS = 200 };
     networks n = {.room = 1};
     rig *t = &n.rig;
     assert_int_equal(dc_graph_init(&t->graph), DC_OK);
     dc_graph *g = &t->graph;
     dc_ref x = new_input(&n, "x", TRAIN_ROWS, OBS), y = new_input(&n, "y", TRAIN_ROWS, 2);
-    dc_ref out = new_network(t, "policy", x, OBS, &hidden, 2, norm);
+    dc_ref out = new_network(t, "policy", x, OBS, hidden, 2, norm);
     rig_finish(t, dc_square(g, "loss", out, dc_affine(g, y, 3, 1), 1), fresh, 2);
     fill(t, x, fresh + 1);
     fill(t, y, fresh + 2);
@@ -742,7 +769,7 @@ static void train_beside_cpu(bool norm, const form *f) {
     dc_program *p = compile(t, 0, f->precision);
     assert_told(p, "policy: ", "plain: cuBLASLt",
                 f->precision == DC_FP32 ? "fp32"
-                : norm                  ? "width 300 is not 256, 512 or 1024"
+                : norm                  ? "is not 256, 512 or 1024"
                                         : "without LayerNorm");
     send_input(p, t, x);
     send_input(p, t, y);
@@ -759,8 +786,8 @@ static void train_beside_cpu(bool norm, const form *f) {
         start[i] = s->live[i] - start[i];
     }
     double off = distance(live, start, count);
-    printf("300 x 2 %s LayerNorm, %s: %d steps within %.1e\n", norm ? "with" : "without", f->name,
-           STEPS, off);
+    printf("%d x %d %s LayerNorm, %s: %d steps within %.1e\n", (int)hidden->v[0], hidden->count,
+           norm ? "with" : "without", f->name, STEPS, off);
     assert_true(off <= f->tolerance);
     free(start);
     free(live);
@@ -776,10 +803,12 @@ static const form step_forms[FORMS] = {
 static void test_any_width(void **state) {
     (void)state;
     if (!cuda) skip();
-    for (int f = 0; f < FORMS; f++) {
-        train_beside_cpu(true, &step_forms[f]);
-        train_beside_cpu(false, &step_forms[f]);
-    }
+    static const dc_int_list hidden[] = {{2, {300, 300}}, {1, {1100}}, {2, {37, 37}}};
+    for (int k = 0; k < 3; k++)
+        for (int f = 0; f < FORMS; f++) {
+            train_beside_cpu(&hidden[k], true, &step_forms[f]);
+            train_beside_cpu(&hidden[k], false, &step_forms[f]);
+        }
 }
 
 // All gradients stay in the slab, and an update from there is the update of a step.
@@ -825,6 +854,7 @@ int main(int argc, char **argv) { // with an argument only the tests that it nam
         cmocka_unit_test(test_two_heads),
         cmocka_unit_test(test_qrl),
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_own_parameters),
         cmocka_unit_test(test_crl),
         cmocka_unit_test(test_any_width),
         cmocka_unit_test(test_whole_gradients),
