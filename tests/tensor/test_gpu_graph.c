@@ -498,11 +498,13 @@ static void open_networks(networks *n, const net_case *c, uint64_t seed) {
     rig *t = &n->rig;
     dc_mlp actor = {0};
     *n = (networks){.room = c->act ? POLICY_ROOM : 1};
-    dc_mlp_declare(&t->net, &t->params, &(dc_mlp_spec){"critic", c->e, c->in, c->out, &c->hidden, 1, true, true});
+    dc_mlp_declare(&t->net, &t->params,
+                   &(dc_mlp_spec){"critic", c->e, c->in, c->out, &c->hidden, 1, true, true});
     int critics = t->params.count;
     if (c->act)
-        dc_mlp_declare(&actor, &t->params,
-                       &(dc_mlp_spec){"actor", 1, c->in - c->act, c->act, &c->hidden, 1, true, false});
+        dc_mlp_declare(
+            &actor, &t->params,
+            &(dc_mlp_spec){"actor", 1, c->in - c->act, c->act, &c->hidden, 1, true, false});
     assert_int_equal(dc_graph_init(&t->graph), DC_OK);
     rig_finish(t, build_networks(n, &actor, c), seed, 4);
     if (c->act) n->policy = t->params.rows[critics].offset;
