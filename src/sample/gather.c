@@ -44,7 +44,7 @@ static void copy_row(const dc_feed *f, int64_t row, dc_real *out) {
 static void draw_feed(const job *j, const dc_feed *f) {
     const float *given = j->f->given[f->draw];
     uint64_t seed = j->f->seed, step = dc_sampler_step(j->sampler) - 1;
-    dc_view in = dc_value(j->exec, f->input);
+    dc_tensor in = dc_value(j->exec, f->input);
     for (int r = 0; r < j->f->batch; r++) {
         dc_real *out = in.p + (int64_t)(f->row0 + r) * in.cols + f->col0;
         for (int c = 0; c < f->take; c++) {
@@ -78,7 +78,7 @@ static void feed_block(void *ctx, int block) {
         return;
     }
     const int64_t *rows = dc_sampler_stream(j->sampler, f->rule);
-    dc_view in = dc_value(j->exec, f->input);
+    dc_tensor in = dc_value(j->exec, f->input);
     dc_real *out = in.p + (int64_t)(f->pack ? f->pack->row0 : f->row0) * in.cols + f->col0;
     int count = f->pack ? f->pack->count : j->f->batch, copies = f->repeat ? f->repeat : 1;
     for (int r = 0; r < count; r++)

@@ -31,7 +31,7 @@ static uint16_t to_bf16(float x) { // to the nearest, or even
 }
 
 static void send_input(const dc_program *p, const rig *t, dc_ref input) {
-    dc_view v = dc_value(&t->exec, input);
+    dc_tensor v = dc_value(&t->exec, input);
     dc_cuda_input to = dc_program_input(p, input);
     size_t width = to.half ? sizeof(uint16_t) : sizeof(float),
            numbers = (size_t)v.rows * (size_t)to.ld;
@@ -165,7 +165,7 @@ static double room(const networks *n, const form *f, int64_t count) {
 }
 
 static void note_value(worst *w, const networks *n, dc_program *p, dc_ref r, const form *f) {
-    dc_view v = dc_value(&n->rig.exec, r);
+    dc_tensor v = dc_value(&n->rig.exec, r);
     int64_t count = (int64_t)v.e * v.rows * v.cols;
     float *got = calloc((size_t)count, sizeof *got);
     assert_non_null(got);
@@ -328,11 +328,13 @@ static void open_networks(networks *n, const net_case *c, uint64_t seed) {
     rig *t = &n->rig;
     dc_mlp actor = {0};
     *n = (networks){.room = c->act ? POLICY_ROOM : 1};
-    dc_mlp_declare(&t->net, &t->params, &(dc_mlp_spec){"critic", c->e, c->in, c->out, &c->hidden, 1, true, true});
+    dc_mlp_declare(&t->net, &t->params,
+                   &(dc_mlp_spec){"critic", c->e, c->in, c->out, &c->hidden, 1, true, true});
     int critics = t->params.count;
     if (c->act)
-        dc_mlp_declare(&actor, &t->params,
-                       &(dc_mlp_spec){"actor", 1, c->in - c->act, c->act, &c->hidden, 1, true, false});
+        dc_mlp_declare(
+            &actor, &t->params,
+            &(dc_mlp_spec){"actor", 1, c->in - c->act, c->act, &c->hidden, 1, true, false});
     assert_int_equal(dc_graph_init(&t->graph), DC_OK);
     rig_finish(t, build_networks(n, &actor, c), seed, 4);
     if (c->act) n->policy = t->params.rows[critics].offset;
