@@ -1,4 +1,4 @@
-// dcrl bench train: steps a second of the whole training loop, logging included, and where the time
+// dcrl bench train: steps per second of the whole training loop, logging included, and where the time
 // goes. With it, how close the matrix products come to what OpenBLAS alone reaches on the same
 // shapes.
 #include "args.h"
@@ -21,7 +21,7 @@ static const char usage[] =
     "[--out RUN] "
     "[--set key=value]... [--json]\n"
     "\n"
-    "Trains the named work and tells steps a second, the share of each op, and the rate of its "
+    "Trains the named work and tells steps per second, the share of each op, and the rate of its "
     "matrix products\n"
     "beside OpenBLAS alone on the same shapes and threads.\n"
     "\n"

@@ -191,7 +191,7 @@ static const char *type_name(const dc_column *column) {
 }
 
 static void table_column(const char *name, const dc_column *column, range r, dc_text *out) {
-    dc_text_add(out, "%-14s%d values a row, %s, from %.6g to %.6g\n", name, column->width,
+    dc_text_add(out, "%-14s%d values per row, %s, from %.6g to %.6g\n", name, column->width,
                 type_name(column), (double)r.min, (double)r.max);
 }
 

@@ -1,7 +1,7 @@
 // Column: the values of one array of a data set, a row per row of the data, and their type.
 //
 // Most columns are float32. An array of uint8 (pictures above all) stays uint8 from the file to
-// whoever reads a row, since a million pictures of 64 x 64 x 3 are 12 GB as bytes and 49 GB as
+// whoever reads per row, since a million pictures of 64 x 64 x 3 are 12 GB as bytes and 49 GB as
 // floats. Readers that know only float32 use `values`, which is NULL in a column of bytes; all
 // others ask here for the address of a row and the size of a value, and convert what they need.
 #ifndef DC_COLUMN_H

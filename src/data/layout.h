@@ -21,7 +21,7 @@ typedef struct dc_layout_column {
     const dc_npz_entry *entry;
     dc_npy npy;
     dc_type type; // that the column has
-    int width;    // values a row
+    int width;    // values per row
     bool finite;  // NaN and Inf, which bytes cannot be, are errors
     bool clip;    // to +-(1 - 1e-5)
 } dc_layout_column;

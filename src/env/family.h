@@ -97,7 +97,7 @@ typedef struct dc_sim {
     void (*aim)(const dc_env_spec *spec, struct mjvCamera_ *camera); // if camera is NULL
     void (*paint)(const dc_scene *scene);                            // Nullable
 
-    // Data: an episode into its rows; what the script alone takes of it, in seconds a row.
+    // Data: an episode into its rows; what the script alone takes of it, in seconds per row.
     dc_status (*play)(const dc_gen *gen, dc_env *env, const dc_gen_rows *out); // Nullable
     dc_status (*time_script)(const dc_gen *gen, dc_env *env, double *seconds); // Nullable
 } dc_sim;

@@ -481,7 +481,7 @@ static void write_speed(const page *p) {
         any = any || p->table->scores[i].metric == DC_METRIC_THROUGHPUT;
     if (!any) return;
     section(p->out, "speed", "Throughput");
-    matrix(p, "steps_per_second", "gradient steps a second: median of a run's log, mean over seeds",
+    matrix(p, "steps_per_second", "gradient steps per second: median of a run's log, mean over seeds",
            false);
     section_end(p->out);
 }

@@ -1,5 +1,5 @@
 // Evaluation by the benchmark's protocol: every task, many episodes, all environments in step with one
-// another, so that the policy is asked once a step for all of them while the cores simulate.
+// another, so that the policy is asked once per step for all of them while the cores simulate.
 #ifndef DC_EVAL_H
 #define DC_EVAL_H
 
@@ -32,7 +32,7 @@ dc_status dc_evaluate(const dc_world *world, dc_actor *actor, int episodes, uint
 // Where the episodes of an evaluation went.
 typedef struct dc_path {
     bool success;
-    int count;      // places: the start, and one a step
+    int count;      // places: the start, and one per step
     double goal[2]; // xy
     float *xy;      // (count, 2) the first two columns of observations
 } dc_path;

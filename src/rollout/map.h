@@ -13,7 +13,7 @@ enum { DC_MAP_ROWS = 1024 }; // rows that the actor must take at a time
 typedef struct dc_value_map {
     const dc_maze *maze;
     double start[2], goal[2]; // xy: centres of the task's cells
-    int fine;                 // places a cell, along each axis
+    int fine;                 // places per cell, along each axis
     int rows, cols;           // of the grid: maze's times fine
     float *steps;             // (rows, cols) predicted steps to the goal; NaN in walls
 } dc_value_map;

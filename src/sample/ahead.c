@@ -6,7 +6,7 @@
 // the scout, runs one step in front of it. It costs some 50 KB and microseconds, and keeps the true
 // sampler's state, which checkpoints hold, out of this.
 //
-// Asking costs about a microsecond a row even if the row is in memory, so it is done only while it
+// Asking costs about a microsecond per row even if the row is in memory, so it is done only while it
 // helps: after STEPS steps it is left out, and begins again with the first step that waited for the
 // disk (FAULTS times or more).
 //

@@ -2,7 +2,7 @@
 //
 //   RUN/config.json          fully resolved options, the data's hash, the build's id
 //   RUN/train.csv            means of the metrics between two log steps: same seed, same bytes
-//   RUN/timing.csv           wall-clock seconds and steps a second, apart: they are never the same
+//   RUN/timing.csv           wall-clock seconds and steps per second, apart: they are never the same
 //   RUN/step-*.safetensors   complete state: weights, targets, Adam moments, sampler, log sums
 //   RUN/eval.csv             evaluations on the way, by whoever sets `evaluate`
 //   RUN/DONE                 written last
@@ -69,7 +69,7 @@ struct dc_run {
 
     // Set by the caller before dc_run_train; all Nullable.
     const atomic_int *stop;   // non-zero: save and stop
-    dc_progress_fn *progress; // called about five times a second
+    dc_progress_fn *progress; // called about five times per second
     void *progress_ctx;
     dc_evaluate_fn *evaluate; // called at the start and every eval_every steps; its time is not
     void *evaluate_ctx;       // counted as training
