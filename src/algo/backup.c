@@ -245,14 +245,14 @@ dc_ref dc_backup_losses(dc_agent *a, const dc_method *m) {
 }
 
 // The critic that looks at goals as the task gives them.
-static const char *judge(const dc_method *m) {
+static const char *critic(const dc_method *m) {
     return m->rep ? "oracle_critic" : "critic";
 }
 
 dc_ref dc_backup_act(dc_infer *q, const dc_method *m) {
     dc_backup b = backup_of(m);
     if (!m->form->acts || b.policy->kind == DC_POLICY_NONE) return -1;
-    if (b.policy->kind == DC_POLICY_REJECTION) return dc_policy_act_best(q, b.policy, judge(m));
+    if (b.policy->kind == DC_POLICY_REJECTION) return dc_policy_act_best(q, b.policy, critic(m));
     return dc_policy_act_mean(q, "actor");
 }
 

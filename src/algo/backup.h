@@ -11,7 +11,7 @@
 
 typedef enum dc_segments { // where segments come from
     DC_SEG_NONE,
-    DC_SEG_TREE,  // slots that stream binary trees
+    DC_SEG_TREE,  // binary trees, node by node
     DC_SEG_PAIRS, // i.i.d. pairs, split once
 } dc_segments;
 

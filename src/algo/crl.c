@@ -1,5 +1,5 @@
 // crl: contrastive RL (Eysenbach et al. 2022). Which states follow (s, a)? f(s, a, g) = phi(s, a) . psi(g) /
-// sqrt(latent) learns to tell the goal of its own row from those of the other rows of the batch:
+// sqrt(latent) learns to distinguish the goal of its own row from those of the other rows of the batch:
 //
 //   L = mean over members and pairs (i, j) of BCE(f(s_i, a_i, g_j), [i == j]),   g_i a geometric draw after s_i
 //     = mean softplus(f) - (1 / batch) mean f(s_i, a_i, g_i)

@@ -59,26 +59,27 @@ static void networks(dc_nets *nets, const dc_method *m) {
     if (c->policy.kind != DC_POLICY_NONE) dc_policy_network(nets, m, &c->policy);
 }
 
-static dc_ref judged(dc_agent *a, dc_ref rows) {
+static dc_ref critic_min(dc_agent *a, dc_ref rows) {
     return dc_ensemble_min(&a->graph, dc_agent_net(a, "critic", rows, DC_STOPPED));
 }
 
 static dc_ref q_of(dc_agent *a, const dc_policy_rows *r, dc_ref action) {
     dc_ref rows = DC_BATCH(a, "actor_critic", OBS(r->state), GOAL(r->goal), BLANK(a->method.act));
-    return judged(
+    return critic_min(
         a, dc_splice(&a->graph, "actor_action", rows, action, a->method.obs + a->method.goal));
 }
 
 static dc_ref q_of_all(dc_agent *a, const dc_policy_rows *r) {
-    return judged(a, dc_batch_repeated(a, "actor_critic", a->method.actions,
-                                       DC_FIELDS(OBS(r->state), GOAL(r->goal), CHOICE)));
+    return critic_min(a, dc_batch_repeated(a, "actor_critic", a->method.actions,
+                                           DC_FIELDS(OBS(r->state), GOAL(r->goal), CHOICE)));
 }
 
 static dc_ref awr(dc_agent *a, const config *c, dc_ref total) {
     dc_graph *g = &a->graph;
     const dc_policy_rows *r = &policy_rows;
     dc_ref sg = DC_BATCH(a, "actor", OBS(r->state), GOAL(r->goal));
-    dc_ref q = judged(a, DC_BATCH(a, "actor_critic", OBS(r->state), GOAL(r->goal), ACT(r->state)));
+    dc_ref q =
+        critic_min(a, DC_BATCH(a, "actor_critic", OBS(r->state), GOAL(r->goal), ACT(r->state)));
     dc_ref v = dc_agent_net(a, "value", sg, DC_STOPPED);
     dc_ref adv = dc_add(g, q, dc_affine(g, v, -1, 0));
     dc_ref mean = dc_agent_net(a, "actor", sg, DC_LIVE);

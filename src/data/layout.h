@@ -2,7 +2,7 @@
 // ask here, so they agree: data/dataset, which loads a file into memory, and data/convert, which
 // streams one into a store.
 //
-//     npz -> dc_layout_read -> columns to read -> dc_layout_check on every piece of their values
+//     npz -> dc_layout_read -> columns to read -> dc_layout_check on every chunk of their values
 #ifndef DC_LAYOUT_H
 #define DC_LAYOUT_H
 

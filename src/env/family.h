@@ -38,7 +38,7 @@ typedef void dc_work(void *ctx);
 
 typedef struct dc_engine {
     // Call work(ctx), which calls into the simulator. What goes wrong there becomes a status, also
-    // what the copy's state tells (numbers that are not finite). Nullable: env
+    // numbers in the copy's state that are not finite. Nullable: env
     dc_status (*guard)(dc_work *work, void *ctx, const dc_env *env);
     // The state of a copy, at rest: data, qpos, qvel. Runs in the guard; false without memory.
     bool (*open)(dc_env *env);
@@ -86,9 +86,10 @@ typedef struct dc_sim {
     void (*reset)(dc_env *env, int task, double *goal);
     void (*set)(dc_env *env, const double *qpos, const double *qvel, const double *extra);
     void (*step)(dc_env *env, const double *action); // a control step
-    void (*after)(dc_env *env); // Nullable: what happens when the step has been observed and judged
+    void (*after)(
+        dc_env *env); // Nullable: what happens when the step has been observed and rewarded
     void (*observe)(const dc_env *env, double *obs);
-    dc_outcome (*judge)(const dc_env *env);
+    dc_outcome (*outcome)(const dc_env *env);
     void (*extra)(const dc_env *env, double *extra); // Nullable: if the family has extra numbers
     void (*physics)(dc_env *env, const double *action, int steps); // see dc_env_physics
 

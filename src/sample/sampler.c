@@ -1,4 +1,4 @@
-// Sampler, see sampler.h: checks the table of rules once, then fills the streams of a step by
+// Sampler, see sampler.h: checks the table of rules once, then draws the rules of a step by
 // sample/row_draw.h and the slots. Rows draw independently of each other; only slots carry state from
 // step to step, and that state is what dc_sampler_save writes.
 #include "sample/sampler.h"
@@ -20,8 +20,8 @@ struct dc_sampler {
     dc_slots *slots; // NULL: no trees are drawn here
     int32_t *pick;   // (batch) slot of each row
     int64_t *nodes;  // (3, batch) what the slots hand out: start, split, end
-    int64_t *memory; // (streams in use, batch)
-    int64_t *stream[DC_RULES_MAX];
+    int64_t *memory; // (rules drawn here, batch)
+    int64_t *drawn[DC_RULES_MAX];
 };
 
 // ---- construction ----
@@ -54,7 +54,7 @@ static bool draws_trees(const dc_sampler *s) {
     return s->laws.tree >= 0 && s->part != DC_ROWS_OFF_TREE;
 }
 
-static int stream_count(const dc_sampler *s) {
+static int drawn_count(const dc_sampler *s) {
     int used = 0;
     for (int r = 0; r < s->rows.count; r++)
         used += fills(s, r);
@@ -62,9 +62,9 @@ static int stream_count(const dc_sampler *s) {
 }
 
 static dc_status allocate(dc_sampler *s) {
-    size_t batch = (size_t)s->rows.batch, streams = (size_t)stream_count(s);
+    size_t batch = (size_t)s->rows.batch, count = (size_t)drawn_count(s);
     bool trees = draws_trees(s);
-    s->memory = calloc(streams * batch + 1, sizeof *s->memory);
+    s->memory = calloc(count * batch + 1, sizeof *s->memory);
     if (trees) s->pick = calloc(batch, sizeof *s->pick);
     if (trees) s->nodes = calloc(3 * batch, sizeof *s->nodes);
     if (!s->memory || (trees && (!s->pick || !s->nodes)))
@@ -72,7 +72,7 @@ static dc_status allocate(dc_sampler *s) {
     int64_t *at = s->memory;
     for (int r = 0; r < s->rows.count; r++) {
         if (!fills(s, r)) continue;
-        s->stream[r] = at;
+        s->drawn[r] = at;
         at += batch;
     }
     return trees ? dc_slots_new(&s->slots, &s->laws.set, &s->rows) : DC_OK;
@@ -139,7 +139,7 @@ dc_status dc_sampler_next(dc_sampler *s, uint64_t step) {
     for (int row = 0; row < batch; row++) {
         if (s->slots)
             tree = (dc_segment){s->nodes[row], s->nodes[batch + row], s->nodes[2 * batch + row]};
-        dc_draw_rows(&s->laws, s->part, step, (uint32_t)row, tree, s->stream);
+        dc_draw_rows(&s->laws, s->part, step, (uint32_t)row, tree, s->drawn);
     }
     s->next = step + 1;
     return DC_OK;
@@ -151,11 +151,11 @@ void dc_sampler_skip(dc_sampler *sampler, uint64_t step) {
 }
 
 int64_t *dc_sampler_fix(dc_sampler *sampler, int rule) {
-    return sampler->stream[rule];
+    return sampler->drawn[rule];
 }
 
-const int64_t *dc_sampler_stream(const dc_sampler *sampler, int rule) {
-    return sampler->stream[rule];
+const int64_t *dc_sampler_drawn(const dc_sampler *sampler, int rule) {
+    return sampler->drawn[rule];
 }
 
 uint64_t dc_sampler_step(const dc_sampler *sampler) {
@@ -176,7 +176,7 @@ const int32_t *dc_sampler_slot(const dc_sampler *sampler) {
 
 size_t dc_sampler_bytes(const dc_sampler *s) {
     size_t batch = (size_t)s->rows.batch;
-    size_t bytes = sizeof *s + (size_t)stream_count(s) * batch * sizeof **s->stream;
+    size_t bytes = sizeof *s + (size_t)drawn_count(s) * batch * sizeof **s->drawn;
     if (!s->slots) return bytes;
     return bytes + batch * (sizeof *s->pick + 3 * sizeof *s->nodes) + dc_slots_bytes(s->slots);
 }

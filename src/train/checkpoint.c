@@ -127,8 +127,8 @@ static size_t list_scales(const dc_method *m, dc_st_tensor *tensors) {
                                    m->goal_scale->rate};
     for (int i = 0; i < SCALES; i++) {
         int width = i < 2 ? m->obs : m->goal;
-        tensors[i] = (dc_st_tensor){scale_names[i], DC_ST_F32, 1, {width}, values[i],
-                                    (size_t)width * sizeof(float)};
+        tensors[i] = (dc_st_tensor){scale_names[i], DC_ST_F32, 1,
+                                    {width},        values[i], (size_t)width * sizeof(float)};
     }
     return SCALES;
 }
@@ -244,7 +244,7 @@ static dc_status read_log(dc_run *run, const dc_st_file *file, const char *path)
     return DC_OK;
 }
 
-// The right format, and content that nobody changed.
+// The right format, and unchanged content.
 static dc_status check_file(const dc_st_file *file, const char *path) {
     const char *format = dc_st_meta_get(file, "format"), *hash = dc_st_meta_get(file, "hash");
     if (format && !strcmp(format, "dcrl checkpoint 1"))
@@ -386,8 +386,7 @@ static dc_status read_scales(dc_checkpoint_policy *p, const dc_st_file *file, co
     for (int i = 0; i < SCALES; i++)
         DC_TRY(dc_weight_copy(file, path, &want[i]));
     for (size_t i = 0; i < 2 * (obs + goal); i++)
-        if (!isfinite(at[i]))
-            return dc_fail(DC_BAD_INPUT, NULL, "%s: scales are not finite", path);
+        if (!isfinite(at[i])) return dc_fail(DC_BAD_INPUT, NULL, "%s: scales are not finite", path);
     return DC_OK;
 }
 

@@ -16,16 +16,16 @@ typedef struct dc_trainer dc_trainer;
 
 // Where rows for a device are drawn and gathered: on the device, which holds the data set, or on the host, which
 // sends them ahead. The numbers are the same.
-typedef enum dc_feed_place {
+typedef enum dc_feed_source {
     DC_FEED_AUTO, // on the device if the data set leaves an eighth of its memory free and it can draw them
     DC_FEED_DEVICE,
     DC_FEED_HOST,
-} dc_feed_place;
+} dc_feed_source;
 
 typedef struct dc_trainer_spec {
     int precision; // of matrix products: 0 fp32, 1 tf32, 2 bf16
     double lr, tau;
-    dc_feed_place feed;
+    dc_feed_source feed;
 } dc_trainer_spec;
 
 typedef struct dc_trainer_ops {

@@ -203,7 +203,7 @@ def test_same_numbers():
         for name in "a.npz", "d":
             good(*train, s.at(name), "--out", s.at("run-" + name))
         assert digests(s.at("run-a.npz")) == digests(s.at("run-d"))
-        # And after a resume, when the scout that reads ahead has to catch up.
+        # And after a resume, when the sampler that prefetches has to catch up.
         os.remove(s.at("run-d", "DONE"))
         os.remove(checkpoints(s.at("run-d"))[-1])
         assert " goes on at step 40 " in good("train", "--resume", s.at("run-d"))

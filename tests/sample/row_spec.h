@@ -118,7 +118,7 @@ static inline int rule_of(const dc_sampler *sampler, const char *name) {
 // A rule's values (batch); NULL if there is no such rule, or if it is not filled.
 static inline const int64_t *values_of(const dc_sampler *sampler, const char *name) {
     int rule = dc_rows_find(dc_sampler_rows(sampler), name);
-    return rule < 0 ? NULL : dc_sampler_stream(sampler, rule);
+    return rule < 0 ? NULL : dc_sampler_drawn(sampler, rule);
 }
 
 #endif

@@ -415,7 +415,7 @@ static void rules_meet_on_a_tree(void **state) {
     drop(&data);
 }
 
-// The parts of a table, each in a sampler of its own, are the streams of the whole.
+// The parts of a table, each in a sampler of its own, are the rules of the whole.
 static void check_parts(const dc_dataset *data, const dc_row_table *rows) {
     dc_sampler *all = make(data, rows), *part[2];
     static const dc_row_part parts[2] = {DC_ROWS_ON_TREE, DC_ROWS_OFF_TREE};
@@ -427,10 +427,10 @@ static void check_parts(const dc_dataset *data, const dc_row_table *rows) {
             next(part[p], step);
         for (int rule = 0; rule < rows->count; rule++) {
             int owner = is_on_tree(rows->rule[rule].name) ? 0 : 1;
-            const int64_t *is = dc_sampler_stream(part[owner], rule);
+            const int64_t *is = dc_sampler_drawn(part[owner], rule);
             assert_non_null(is);
-            assert_null(dc_sampler_stream(part[1 - owner], rule));
-            assert_memory_equal(is, dc_sampler_stream(all, rule), (size_t)rows->batch * sizeof *is);
+            assert_null(dc_sampler_drawn(part[1 - owner], rule));
+            assert_memory_equal(is, dc_sampler_drawn(all, rule), (size_t)rows->batch * sizeof *is);
         }
     }
     assert_null(dc_sampler_slot(part[1]));
