@@ -24,8 +24,7 @@ typedef struct dc_exec {
     dc_real *temps; // (graph->temp_size): inputs, values, gradients
     const dc_slabs *slabs;
     dc_pool *pool; // Nullable
-    int *
-        used; // (graph->count) leading rows of each node that this step uses; gather lowers an input's
+    int *used;     // (graph->count) leading rows of each node in use this step, see dc_pack
     double *times; // Nullable: (2, DC_OPS) seconds spent, forward and backward, for benchmarks
 } dc_exec;
 
