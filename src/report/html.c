@@ -27,7 +27,7 @@ typedef struct page {
     int lock_count;
 } page;
 
-// --- pieces ---
+// --- parts of a page ---
 
 static void text(dc_text *out, const char *s) {
     dc_markup_text(out, s, DC_MARKUP_ALL);
@@ -131,7 +131,7 @@ void dc_html_figure(dc_text *out, const char *title, const char *about, const dc
     figure_close(out, title);
 }
 
-// --- who stands where ---
+// --- ranks ---
 
 static int distinct_envs(const page *p) {
     int count = 0;
@@ -481,8 +481,8 @@ static void write_speed(const page *p) {
         any = any || p->table->scores[i].metric == DC_METRIC_THROUGHPUT;
     if (!any) return;
     section(p->out, "speed", "Throughput");
-    matrix(p, "steps_per_second", "gradient steps a second: median of a run's log, mean over seeds",
-           false);
+    matrix(p, "steps_per_second",
+           "gradient steps per second: median of a run's log, mean over seeds", false);
     section_end(p->out);
 }
 

@@ -241,7 +241,7 @@ def test_lock_and_train():
     page, text = page_of(sweep, run)
     words = page.words()
     for part in ("accumulated error A(H)", "dcrl:recursion=off", "dcrl lock --agent td-n --horizon 32 --seed 0,1",
-                 "steps a second", "loss_prop", "lock-64", "13 runs on 3 environments"):
+                 "steps per second", "loss_prop", "lock-64", "13 runs on 3 environments"):
         assert part in words, part
     assert "�" not in text
     table = scores(sweep, run)
