@@ -18,10 +18,12 @@ bool dc_plain_has(dc_op op) {
 dc_status dc_plain_take(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     plain_memory *m = &p->plain[(size_t)r];
-    if (p->path[(size_t)r] != PLAIN || !(dc_is_reduction(n->op) || n->op == DC_OP_iqe)) return DC_OK;
+    if (p->path[(size_t)r] != PLAIN || !(dc_is_reduction(n->op) || n->op == DC_OP_iqe))
+        return DC_OK;
     DC_TRY(take(p, 2 * PLAIN_SUMS * sizeof *m->sums, (void **)&m->sums));
     DC_TRY(take(p, sizeof *m->done, (void **)&m->done));
-    return take(p, sizeof *m->kept, (void **)&m->kept);
+    size_t kept = n->op == DC_OP_iqe ? (size_t)n->rows * DC_IQE_STATS : 1;
+    return take(p, kept * sizeof *m->kept, (void **)&m->kept);
 }
 
 static plain new_plain(const dc_program *p, dc_ref r, int input) {
@@ -33,6 +35,7 @@ static plain new_plain(const dc_program *p, dc_ref r, int input) {
     j.a = (float)n->a;
     j.b = (float)n->b;
     j.in_count = n->in_count;
+    j.lo = n->lo;
     j.sums = m->sums;
     j.done = m->done;
     j.kept = m->kept;

@@ -9,8 +9,12 @@
 
 #include <algorithm>
 
-enum { PLAIN_THREADS = 256, PLAIN_BLOCKS = 1024, PLAIN_SUMS = 256 }; // PLAIN_SUMS: blocks of a sum, at most
-enum { PLAIN_WARPS = PLAIN_THREADS / 32 };                           // rows that a block takes where a warp takes one
+enum {
+    PLAIN_THREADS = 256,
+    PLAIN_BLOCKS = 1024,
+    PLAIN_SUMS = 256
+};                                         // PLAIN_SUMS: blocks of a sum, at most
+enum { PLAIN_WARPS = PLAIN_THREADS / 32 }; // rows that a block takes where a warp takes one
 
 // One launch of a plain op. Backward, operands stand at the rows that the node trains.
 struct plain {
