@@ -188,7 +188,7 @@ static dc_status configure(dc_run *run, const flags *f) {
     if (w->env) DC_TRY(dc_run_set(run, "env", w->env));
     if (w->preset) {
         DC_TRY(apply_preset(run, w->preset));
-        DC_TRY(dc_run_set(run, "rep", "0,2")); // goals are places
+        DC_TRY(dc_run_set(run, "rep", "0,2")); // goals are positions
     }
     DC_TRY(dc_run_set(run, "steps", "1000000000"));
     run->options.threads = f->threads;

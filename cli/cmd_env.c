@@ -21,7 +21,7 @@ static const char usage[] =
     "state, plays the actions and writes qpos, qvel, obs, success, reward with shapes (S,T+1,...), "
     "goal_xy (S,2).\n"
     "With an arm, button_states (S,B) belong to the state, and in place of goal_xy stands target "
-    "(S,G): places of\n"
+    "(S,G): positions of\n"
     "cubes, states of buttons, positions of drawer and window that count as success.\n"
     "With tasks (S) in place of qpos and qvel each start is a reset to that task (1 to 5), and "
     "goal (S,G) is written,\n"
@@ -78,7 +78,7 @@ static dc_status read_array(input *in, const char *name, int ndim, int64_t *shap
     if (npy.ndim != ndim) return wrong_shape(in, name, &npy, want);
     for (int d = 0; d < ndim; d++) {
         if (shape[d] < 0) shape[d] = npy.shape[d];
-        snprintf(want, sizeof want, "%lld is needed in place %d", (long long)shape[d], d);
+        snprintf(want, sizeof want, "%lld is needed in dimension %d", (long long)shape[d], d);
         if (shape[d] != npy.shape[d]) return wrong_shape(in, name, &npy, want);
     }
     double *out = dc_arena_take(&in->arena, (size_t)npy.count * sizeof *out);

@@ -58,9 +58,8 @@ typedef struct dc_backup_nodes {
 // A form: what a value is, and so what its losses are.
 struct dc_form {
     const char *name;
-    bool acts; // its value takes an action, so that there is a policy
-    bool
-        goal_pairs; // propagation rows are pairs of one trajectory, not a state and a mixture of goals
+    bool acts;       // its value takes an action, so that there is a policy
+    bool goal_pairs; // propagation rows are pairs of one trajectory, not states with mixed goals
     dc_law pair_law; // of i.i.d. segments
     int n;           // steps of a propagation target, if the user does not say
     dc_status (*check)(const dc_method *m);

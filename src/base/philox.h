@@ -12,7 +12,7 @@
 #define DC_HD static inline
 #endif
 
-// Names of the streams. A number once given is never reused: it is part of every run's identity.
+// Names of the random streams. A number once given is never reused: it is part of every run's identity.
 enum {
     DC_STREAM_SLOT = 1,        // which slot a row takes
     DC_STREAM_SEGMENT = 2,     // a slot's next segment: (slot, generation)

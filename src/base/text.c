@@ -44,7 +44,7 @@ void dc_text_add(dc_text *text, const char *format, ...) {
     int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
     if (n < 0 && text->status == DC_OK)
-        text->status = dc_fail(DC_NO_MEMORY, NULL, "a piece of text is longer than 2 GB");
+        text->status = dc_fail(DC_NO_MEMORY, NULL, "a text is longer than 2 GB");
     if (n >= 0 && reserve(text, (size_t)n)) {
         vsnprintf(text->bytes + text->used, (size_t)n + 1, format, again);
         text->used += (size_t)n;

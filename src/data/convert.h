@@ -1,4 +1,4 @@
-// Converting data sets: npz files into a store, and a store into an npz file. Both stream, so
+// Converting data sets: npz files into a store, and a store into an npz file. Both work in chunks, so
 // memory stays at one small buffer however large the data is, and both publish their result whole:
 // an npz appears by a rename, and a store's index is written last.
 //

@@ -1,6 +1,6 @@
 // Layout: which arrays of an npz file make a data set, and what their values must be. Both ways in
 // ask here, so they agree: data/dataset, which loads a file into memory, and data/convert, which
-// streams one into a store.
+// converts one into a store.
 //
 //     npz -> dc_layout_read -> columns to read -> dc_layout_check on every chunk of their values
 #ifndef DC_LAYOUT_H

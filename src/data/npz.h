@@ -1,6 +1,6 @@
 // NPZ: numpy's archive of arrays, a zip file whose entries are npy files. The reader works on a
 // mapped file or on bytes in memory and believes nothing that it has not checked against their
-// size; the writer streams rows of several arrays at once and publishes the file whole or not at
+// size; the writer appends rows of several arrays at once and publishes the file whole or not at
 // all.
 //
 //     file -> dc_npz_open -> dc_npz_find -> dc_npz_head -> dc_npz_floats -> columns of data/dataset

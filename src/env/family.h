@@ -67,7 +67,7 @@ struct dc_view {
 // What is being drawn: the family paints what does not follow from qpos.
 typedef struct dc_scene {
     const dc_env_spec *spec;
-    struct mjModel_ *model; // the view's own: colours and places of marks are written to it
+    struct mjModel_ *model; // the view's own: colours and positions of marks are written to it
     struct mjData_ *data;   // has the state's qpos, and is computed forward afterwards
     const dc_states *states;
     int64_t row;

@@ -1,8 +1,8 @@
 // Data made as OGBench makes it, an episode at a time.
 //
-//     mazes (maze/collect_mj.c)  a point is led from cell to cell along the shortest way to a goal,
+//     mazes (maze/collect_mj.c)  a point is led from cell to cell along the shortest path to a goal,
 //                         its actions shaken by Gaussian noise. `navigate` takes a new goal whenever
-//                         one is reached; `stitch` goes to a place four cells away and stays. Ants and
+//                         one is reached; `stitch` goes to a position four cells away and stays. Ants and
 //                         humanoids need a trained policy for the same, which is not here.
 //     tables (arm/collect_mj.c)  an arm is led by scripted oracles (arm/oracle.h) from one thing to
 //                         the next. `play` follows plans; `noisy` reacts, is shaken, and now and then
@@ -67,7 +67,8 @@ dc_gen_rows dc_gen_rows_at(const dc_gen_rows *rows, const dc_env_family *family,
 // copy; 0 where that is not known.
 dc_status dc_gen_time_script(const dc_gen *gen, dc_env *env, double *seconds);
 // What a family says of its sets (env/family.h).
-bool dc_gen_is_slow(const dc_env_family *family); // files that are there stay, and are gone on with
+bool dc_gen_is_slow(
+    const dc_env_family *family); // finished files are kept, and an unfinished set is continued
 bool dc_gen_has_trace(const dc_env_family *family);
 double dc_gen_packed_bytes(const dc_env_family *family); // of a row in a file, with some to spare
 

@@ -53,7 +53,7 @@ typedef struct dc_env_family {
     int obs, act, nq, nv;
     int extra;        // numbers of a state beside qpos and qvel; ops->extra says what they are
     int goal_at;      // mazes: the goal's xy is qpos[goal_at], qpos[goal_at + 1]
-    double tolerance; // success: place within this of the goal
+    double tolerance; // success: position within this of the goal
     int settle;       // random steps before the goal's observation is taken
     int task;         // default task of the single-task form
     int oracle;       // values of a goal in oraclerep form, and numbers that say what a task wants

@@ -1,7 +1,7 @@
 // GIF, see gif.h. Colours fall into 64^3 bins, bins into 255 boxes by median cut: the box whose weight
 // times squared side is largest is split at the median of its longest side, until there are enough.
 // The 256th entry is transparent and stands for pixels that stay as they are. No dithering: it would
-// make still places flicker and files several times as large.
+// make still parts flicker and files several times as large.
 #include "report/gif.h"
 
 #include "base/file.h"
@@ -95,10 +95,10 @@ static box cut(box *b, const bin *bins, int *room) {
             break;
     }
     int first = start[middle + 1];
-    int place[SIDE];
-    memcpy(place, start, sizeof place);
+    int next[SIDE];
+    memcpy(next, start, sizeof next);
     for (int k = 0; k < b->count; k++)
-        room[place[side_of(b->at[k], b->axis)]++] = b->at[k];
+        room[next[side_of(b->at[k], b->axis)]++] = b->at[k];
     memcpy(b->at, room, (size_t)b->count * sizeof *room);
     box rest = {.at = b->at + first, .count = b->count - first};
     b->count = first;

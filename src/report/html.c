@@ -449,7 +449,7 @@ static dc_status lock_panel(void *ctx, const dc_panel *panels, int count, int wh
     dc_text_init(&svg);
     dc_status status = dc_plot_panel(&svg, panels, count, which);
     char about[256];
-    snprintf(about, sizeof about, "%s: %s against %s, one curve an agent", panels[which].title,
+    snprintf(about, sizeof about, "%s: %s against %s, one curve per agent", panels[which].title,
              panels[which].y_label, panels[which].x_label);
     if (status == DC_OK) dc_html_figure(ctx, panels[which].title, about, &svg);
     dc_text_fini(&svg);
@@ -543,7 +543,7 @@ static void write_maps(const page *p) {
     section(p->out, "maps", "Maps");
     dc_text_add(p->out,
                 "<p>What a run believes about its maze, and what it does there. Colour: the "
-                "steps to the goal that the critic predicts from a place, where the policy "
+                "steps to the goal that the critic predicts from a position, where the policy "
                 "chooses the action. Lines: episodes of the policy, white if they reach the "
                 "goal.</p>\n");
     for (int g = 0; g < p->runs->group_count; g++)

@@ -20,7 +20,7 @@ enum {
     HEAD = 22,     // a panel's title
     ACROSS = 3,    // most panels in a row
     LEGEND = 96,   // height of the legend
-    BAR = 64,      // pieces of the colour bar
+    BAR = 64,      // steps of the colour bar
     COLOURS = 255, // of the palette, behind the transparent one
 };
 

@@ -404,7 +404,7 @@ static int legend_rows(const dc_panel *p) {
     return rows;
 }
 
-// A series keeps its colour in every panel of the figure: the first place where its name stands.
+// A series keeps its colour in every panel of the figure: by where its name stands first.
 static int style_of(const dc_panel *panels, int count, const char *name) {
     int style = 0;
     for (int p = 0; p < count; p++)
@@ -452,11 +452,11 @@ static void add_legend(dc_text *out, const dc_panel *panels, int count, const dc
 // -----------------------------------------------------------------------------------------------
 // panel
 
-static void add_panel(dc_text *out, const dc_panel *panels, int count, int which, int place) {
+static void add_panel(dc_text *out, const dc_panel *panels, int count, int which, int column) {
     const dc_panel *p = &panels[which];
     axis x, y;
     bool some = fit(p, &x, &y);
-    dc_text_add(out, "<g transform=\"translate(%d,0)\">\n", place * WIDTH);
+    dc_text_add(out, "<g transform=\"translate(%d,0)\">\n", column * WIDTH);
     if (some) add_axes(out, &x, &y);
     dc_text_add(out,
                 "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"none\" "

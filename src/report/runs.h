@@ -56,7 +56,7 @@ typedef struct dc_runs {
 dc_status dc_runs_read(dc_runs *runs, const char *const *paths, int count);
 void dc_runs_fini(dc_runs *runs);
 
-// Whether an option can change what a run learns; seed, threads and places of files cannot.
+// Whether an option can change what a run learns; seed, threads and paths of files cannot.
 bool dc_runs_counts(const dc_report_run *run, const char *key);
 // Whether a run's option has its default value (false for a key that no table knows).
 bool dc_runs_default(const dc_report_run *run, const dc_json *option);

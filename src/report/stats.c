@@ -1,5 +1,5 @@
 // Statistics over seeds, see stats.h. Numbers come from table.c. The draws of the bootstrap are a
-// function of (seed, resample, task, seed's place), so a report has the same bytes on any machine.
+// function of (seed, resample, task, seed's index), so a report has the same bytes on any machine.
 #include "report/stats.h"
 
 #include "base/philox.h"
@@ -58,7 +58,7 @@ double dc_stats_iqm(double *x, int count) {
     return sum / (count - 2 * cut);
 }
 
-// One resample: in every task each seed's place is taken by a seed drawn at random.
+// One resample: in every task each seed is replaced by a seed drawn at random.
 static void draw(const double *x, int seeds, int tasks, uint64_t seed, int resample, double *out) {
     for (int t = 0; t < tasks; t++)
         for (int s = 0; s < seeds; s++) {

@@ -48,7 +48,7 @@ static dc_status reserve_tree(dc_forest_tree *tree) {
     return DC_OK;
 }
 
-// Room for `need` splits: one piece of memory, cut into the five arrays. Old splits are not kept.
+// Room for `need` splits: one block of memory, cut into the five arrays. Old splits are not kept.
 static dc_status reserve_level(dc_forest_level *level, size_t need) {
     if (need <= level->room) return DC_OK;
     free(level->i);

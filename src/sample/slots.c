@@ -254,7 +254,7 @@ dc_status dc_slots_take(dc_slots *slots, const int32_t *pick, int count, int64_t
 }
 
 // ---- state as words: SLOT_WORDS a slot; MAX adds the splits of the present trees, which no seed
-// can give back: length - 1 numbers a tree, those of its inner nodes, breadth first ----
+// can give back: length - 1 numbers per tree, those of its inner nodes, breadth first ----
 
 size_t dc_slots_word_count(const dc_slots *slots) {
     size_t count = (size_t)slots->tree->slots * SLOT_WORDS;

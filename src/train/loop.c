@@ -1,5 +1,6 @@
-// The training loop, see run.h: one stretch of steps after the other, and what falls due after it. Steps come from
-// a trainer (trainer.h), on the CPU or on a GPU; checkpoints and logs go to the folder, progress to a callback.
+// The training loop, see run.h. It goes in turns: a trainer (trainer.h), on the CPU or on a GPU, computes steps up to
+// the next one after which something is to be done (a log row, a checkpoint, an evaluation), then that is done.
+// Checkpoints and logs go to the folder, progress to a callback.
 //
 // The run with the fewest steps trains next, with all others that stand at that step. So members that a stop left at
 // different steps come together again by themselves, and since each is a function of its own state, no member's bytes
@@ -22,7 +23,7 @@ typedef struct loop {
     dc_run *runs;
     int count;
     double start, last_progress; // wall clock of this process's part; evaluations move start ahead
-    bool sent;                   // the trainer holds the state of record, not the host
+    bool sent;                   // the trainer holds the latest state, not the host
 } loop;
 
 // --- metrics ---
@@ -89,7 +90,7 @@ dc_status dc_run_save(dc_run *run) {
 
 // Where NaN or Inf came from: the first node in forward order, else the gradient of a weight, else
 // squares of gradients that Adam's second moment could not hold.
-static dc_status blame(dc_run *run) {
+static dc_status not_finite_where(dc_run *run) {
     const char *name = dc_exec_find_bad(&run->agent.exec, &dc_backend_cpu);
     if (name) return not_finite(run, "value of", name, run->step + 1);
     name = dc_params_find_bad(&run->agent.params, run->agent.params.slabs.grad);
@@ -138,16 +139,16 @@ static dc_status finish(dc_run *run) {
     return dc_file_exists(path) ? DC_OK : dc_file_write(path, "done\n", 5);
 }
 
-static bool logs(const dc_run *run) {
+static bool is_log_step(const dc_run *run) {
     return run->step % run->options.log_every == 0 || run->step == run->options.steps;
 }
 
-// What falls due after a step: log, save, evaluate, progress, stop, the end.
-static dc_status due(loop *l, dc_run *run) {
+// What is to be done after the steps of a turn: log, save, evaluate, progress, stop, the end.
+static dc_status after_steps(loop *l, dc_run *run) {
     const dc_run_options *o = &run->options;
     double t = dc_now();
     bool last = run->step == o->steps, stop = run->stop && atomic_load(run->stop);
-    if (logs(run)) DC_TRY(log_row(l, run, t));
+    if (is_log_step(run)) DC_TRY(log_row(l, run, t));
     bool evaluates = dc_run_evaluates(run, run->step);
     if (run->step % o->save_every == 0 || evaluates || last || stop) DC_TRY(dc_run_save(run));
     if (evaluates) DC_TRY(evaluate(l, run));
@@ -160,8 +161,8 @@ static dc_status due(loop *l, dc_run *run) {
     return stop ? stopped(run) : DC_OK;
 }
 
-// A failure is its run's. After NaN or Inf the others go on.
-static dc_status settle(loop *l, dc_run *run, dc_status status) {
+// Record a failure in its run. After NaN or Inf the others continue, so that is no failure of the whole.
+static dc_status keep_failure(loop *l, dc_run *run, dc_status status) {
     if (status == DC_OK || status == DC_INTERRUPTED) return status;
     run->ended = status;
     snprintf(run->error, sizeof run->error, "%s", dc_error());
@@ -170,15 +171,14 @@ static dc_status settle(loop *l, dc_run *run, dc_status status) {
     return DC_OK;
 }
 
-static bool trains(const dc_run *run) {
+static bool is_training(const dc_run *run) {
     return run->ended == DC_OK && run->step < run->options.steps;
 }
 
-// --- stretches of steps ---
+// --- turns ---
 
-// Steps until something falls due or other members are reached, and no more than about a tenth of a second
-// of them.
-static int64_t stretch(const loop *l, const dc_run *run) {
+// Steps until something is to be done or another member is reached, and no more than take about a tenth of a second.
+static int64_t steps_until_event(const loop *l, const dc_run *run) {
     const dc_run_options *o = &run->options;
     const int64_t every[] = {o->log_every, o->save_every, o->eval_every ? o->eval_every : o->steps,
                              o->steps};
@@ -191,7 +191,7 @@ static int64_t stretch(const loop *l, const dc_run *run) {
     }
     for (int i = 0; i < l->count; i++) {
         int64_t left = l->runs[i].step - run->step;
-        if (trains(&l->runs[i]) && left > 0) most = left < most ? left : most;
+        if (is_training(&l->runs[i]) && left > 0) most = left < most ? left : most;
     }
     return most;
 }
@@ -201,12 +201,12 @@ static dc_status select_members(loop *l, int64_t step) {
     bool marked[DC_RUNS_MAX], same = true;
     for (int i = 0; i < l->count; i++) {
         dc_run *run = &l->runs[i];
-        marked[i] = trains(run) && run->step == step;
+        marked[i] = is_training(run) && run->step == step;
         same = same && marked[i] == (run->member >= 0);
     }
     if (same && l->sent) return DC_OK;
     for (int i = 0; i < l->count && l->sent; i++)
-        if (trains(&l->runs[i])) DC_TRY(fetch(&l->runs[i]));
+        if (is_training(&l->runs[i])) DC_TRY(fetch(&l->runs[i]));
     if (!same) DC_TRY(dc_population_select(l->runs, l->count, marked));
     for (int i = 0; i < l->count; i++) {
         dc_run *run = &l->runs[i];
@@ -217,16 +217,16 @@ static dc_status select_members(loop *l, int64_t step) {
     return DC_OK;
 }
 
-// After a stretch: the step of a member; of one with NaN or Inf, the node where they came from.
-static dc_status after(loop *l, dc_run *run, int64_t count, int64_t bad) {
+// After a turn: the step of a member; of one with NaN or Inf, the node where they came from.
+static dc_status after_turn(loop *l, dc_run *run, int64_t count, int64_t bad) {
     if (bad >= 0) {
         run->step = bad - 1;
         DC_TRY(run->trainer->ops->retrace(run->trainer, run->member, (uint64_t)run->step));
-        return blame(run);
+        return not_finite_where(run);
     }
     run->step += count;
     run->sum_count += count;
-    return due(l, run);
+    return after_steps(l, run);
 }
 
 static dc_status train_steps(loop *l, dc_run *first, int64_t *count, int64_t *bad) {
@@ -234,27 +234,27 @@ static dc_status train_steps(loop *l, dc_run *first, int64_t *count, int64_t *ba
     DC_TRY(select_members(l, first->step));
     for (int i = 0; i < l->count; i++)
         if (l->runs[i].member >= 0) sums[l->runs[i].member] = l->runs[i].sums;
-    *count = stretch(l, first);
+    *count = steps_until_event(l, first);
     return first->trainer->ops->step(first->trainer, *count, bad, sums);
 }
 
-// All members that stand where `first` does go on together. Sums stay with the trainer until a log row closes
-// them, so that they do not depend on the stretches.
-static dc_status turn(loop *l, dc_run *first) {
+// Train all members that stand at the same step as `first`. Sums stay with the trainer until a log row closes
+// them, so that they do not depend on the turns.
+static dc_status train_turn(loop *l, dc_run *first) {
     int64_t count = 0, bad[DC_RUNS_MAX];
-    DC_TRY(settle(l, first, train_steps(l, first, &count, bad)));
+    DC_TRY(keep_failure(l, first, train_steps(l, first, &count, bad)));
     if (first->ended != DC_OK) return DC_OK;
     dc_status status = DC_OK;
     bool closed = false;
     for (int i = 0; i < l->count; i++) { // all of them, also after one was stopped
         dc_run *run = &l->runs[i];
         if (run->member < 0) continue;
-        dc_status own = settle(l, run, after(l, run, count, bad[run->member]));
-        closed = closed || (run->ended == DC_OK && logs(run));
+        dc_status own = keep_failure(l, run, after_turn(l, run, count, bad[run->member]));
+        closed = closed || (run->ended == DC_OK && is_log_step(run));
         if (status == DC_OK || status == DC_INTERRUPTED) status = own != DC_OK ? own : status;
     }
     if (status == DC_OK && closed)
-        status = settle(l, first, first->trainer->ops->clear(first->trainer));
+        status = keep_failure(l, first, first->trainer->ops->clear(first->trainer));
     return status;
 }
 
@@ -264,7 +264,8 @@ static dc_status turn(loop *l, dc_run *first) {
 static dc_run *fewest_steps(const loop *l) {
     dc_run *found = NULL;
     for (int i = 0; i < l->count; i++)
-        if (trains(&l->runs[i]) && (!found || l->runs[i].step < found->step)) found = &l->runs[i];
+        if (is_training(&l->runs[i]) && (!found || l->runs[i].step < found->step))
+            found = &l->runs[i];
     return found;
 }
 
@@ -277,8 +278,8 @@ static dc_status begin(loop *l) {
     }
     for (int i = 0; i < l->count; i++) {
         dc_run *run = &l->runs[i];
-        DC_TRY(settle(l, run, evaluate(l, run)));
-        if (run->step >= run->options.steps) DC_TRY(settle(l, run, finish(run)));
+        DC_TRY(keep_failure(l, run, evaluate(l, run)));
+        if (run->step >= run->options.steps) DC_TRY(keep_failure(l, run, finish(run)));
     }
     return DC_OK;
 }
@@ -305,9 +306,9 @@ dc_status dc_population_train(dc_run *runs, int count) {
     l.last_progress = l.start;
     dc_status status = begin(&l);
     for (dc_run *run; status == DC_OK && (run = fewest_steps(&l));)
-        status = turn(&l, run);
-    for (int i = 0; status != DC_OK && i < count; i++) // the others are at rest
-        if (trains(&runs[i])) (void)settle(&l, &runs[i], dc_run_save(&runs[i]));
+        status = train_turn(&l, run);
+    for (int i = 0; status != DC_OK && i < count; i++) // the others have ended
+        if (is_training(&runs[i])) (void)keep_failure(&l, &runs[i], dc_run_save(&runs[i]));
     return outcome(&l, status);
 }
 

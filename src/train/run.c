@@ -186,7 +186,7 @@ dc_status dc_population_select(dc_run *runs, int count, const bool *marked) {
     dc_trainer_spec spec = {.precision = o->precision ? o->precision - 1 : usual,
                             .lr = o->lr,
                             .tau = o->tau,
-                            .feed = (dc_feed_source)o->feed};
+                            .feed = (dc_feed_place)o->feed};
     dc_trainer *trainer;
     dc_trainer_free(runs->trainer);
     dc_status status = dc_trainer_new(&trainer, (dc_device)o->device, agents, selected, &spec);

@@ -49,9 +49,8 @@ struct dc_run {
     dc_pool *pool;
     dc_agent agent;
     dc_trainer *trainer;
-    int member; // its number there; -1: it is not there now
-    bool
-        shares; // pool and trainer are those of the population's first run, which outlives this one
+    int member;   // its number there; -1: it is not there now
+    bool shares;  // pool and trainer belong to the population's first run, which outlives this
     char *folder; // NULL: nothing is written
 
     int64_t step;                    // updates done

@@ -18,16 +18,16 @@ typedef struct dc_trainer dc_trainer;
 
 // Where a GPU's rows are drawn and gathered: on the device, which then holds the data set, or on the host, which
 // sends the rows of coming steps. The numbers are the same. The CPU ignores this.
-typedef enum dc_feed_source {
+typedef enum dc_feed_place {
     DC_FEED_AUTO, // the device, if the data set leaves an eighth of its memory free and it can draw such rows
     DC_FEED_DEVICE,
     DC_FEED_HOST,
-} dc_feed_source;
+} dc_feed_place;
 
 typedef struct dc_trainer_spec {
     int precision;  // of matrix products: 0 fp32, 1 tf32, 2 bf16
     double lr, tau; // of Adam; of the EMA
-    dc_feed_source feed;
+    dc_feed_place feed;
 } dc_trainer_spec;
 
 typedef struct dc_trainer_ops {

@@ -1,7 +1,7 @@
 // iqe: interval quasimetric embedding, the distance of QRL. Columns come in groups. A group's component
 // is the length of the union of its intervals [x_i, y_i], those with x_i < y_i; with K components
 //     d = m mean_k + (1 - m) max_k,   m = sigmoid(rho).
-// A component's gradient is +1 for each y_i that closes a piece of the union and -1 for each x_i that
+// A component's gradient is +1 for each y_i that closes an interval of the union and -1 for each x_i that
 // opens one. Forward leaves these marks, and per row the mean, the largest and its number, so that
 // backward sorts nothing.
 #include "backend/cpu/cpu.h"
@@ -36,13 +36,13 @@ static int sort_intervals(const dc_real *x, const dc_real *y, int group, int *or
     return count;
 }
 
-// Length of the union of a group's intervals; adds marks to columns that open or close its pieces.
+// Length of the union of a group's intervals; adds marks to columns that open or close its intervals.
 static dc_real union_length(const dc_real *x, const dc_real *y, int group, dc_real *marks) {
     int order[DC_IQE_GROUP_MAX];
     dc_real total = 0;
     int count = sort_intervals(x, y, group, order, &total);
     for (int k = 0; k < count;) {
-        int first = order[k], last = first; // of a piece: the interval that opens, that closes it
+        int first = order[k], last = first; // columns that open and close an interval of the union
         for (k++; k < count && x[order[k]] <= y[last]; k++)
             if (y[order[k]] > y[last]) last = order[k];
         marks[first] += OPENS;

@@ -132,7 +132,7 @@ static void collect(void *ctx) {
     const dc_arm_table *t = dc_arm_of(env);
     dc_arm_rest(env);
     memset(env->goal, 0, sizeof env->goal);
-    if (t->cubes) { // until the first cube is wanted, the mark's own place
+    if (t->cubes) { // until the first cube is wanted, the mark's own position
         memcpy(env->goal, env->data->mocap_pos, 3 * sizeof *env->goal);
         memcpy(dc_arm_state_of(env)->aim.turn, env->data->mocap_quat,
                sizeof dc_arm_state_of(env)->aim.turn);
@@ -183,11 +183,11 @@ static void see_button(const dc_env *env, dc_thing *out) {
     int k = dc_arm_state_of(env)->aim.button;
     memcpy(out->at, env->data->site_xpos + (ptrdiff_t)3 * dc_arm_world_of(env)->tops[k],
            sizeof out->at);
-    out->yaw = out->at[0]; // the reference takes the place's x for an angle
+    out->yaw = out->at[0]; // the reference takes the position's x for an angle
     out->right = dc_arm_state_of(env)->buttons[k] == env->goal[3 * dc_arm_of(env)->cubes + k];
 }
 
-// The reference moves a site along the slide for its target; here that place is computed.
+// The reference moves a site along the slide for its target; here that position is computed.
 static void see_slide(const dc_env *env, int k, dc_thing *out) {
     const dc_arm_table *t = dc_arm_of(env);
     const mjModel *m = dc_arm_now(env);

@@ -43,7 +43,7 @@ const dc_arm_table *dc_arm_table_of(const dc_env_family *family);
 const dc_arm_task *dc_arm_task_of(const dc_env_spec *spec, int task); // 0 ... 4
 const dc_reach *dc_arm_reach(const dc_arm_table *table);
 
-// Where things begin in qpos: joints of arm and gripper, 7 numbers a cube, buttons, drawer and window.
+// Where things begin in qpos: joints of arm and gripper, 7 numbers per cube, buttons, drawer and window.
 enum { DC_ARM_THINGS = 14, DC_ARM_CUBE = 7 };
 
 // ---- what is wanted ----

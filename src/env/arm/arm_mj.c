@@ -2,7 +2,7 @@
 // OGBench does it and in the same order of draws.
 //
 // Kinematics are refreshed where the reference refreshes them and nowhere else. With cubes alone
-// nothing does so after the physics of a step, hence the gripper's place, in the observation and in
+// nothing does so after the physics of a step, hence the gripper's position, in the observation and in
 // the next control, is the one at the start of the last physics step; with buttons it is fresh.
 //
 // Marks of targets touch nothing and are not moved.
@@ -87,7 +87,7 @@ static double *put_yaw(double *out, const double q[4]) {
     return out;
 }
 
-// joints | their speeds | place and yaw of the gripper | its opening | force on a finger
+// joints | their speeds | position and yaw of the gripper | its opening | force on a finger
 static double *put_arm(const dc_env *env, double *out) {
     const mjData *d = env->data;
     memcpy(out, d->qpos, JOINTS * sizeof *out);

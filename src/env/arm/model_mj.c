@@ -5,7 +5,7 @@
 //     floor_wall.xml, an empty body for the robot, the things on the table, cameras  -> arena
 //     2f85.xml -> wrist of ur5e.xml -> that body -> mjModel
 //
-// The robot's place stands before the things, because MuJoCo only appends and the robot has the
+// The robot is attached before the things, because MuJoCo only appends and the robot has the
 // first joints. A part's options are not taken along when it is attached, so the arena states them.
 //
 // Two kinds come out of it: the whole model, with everything that can be seen, and the one that is

@@ -1,7 +1,7 @@
 // Scripted hands for tables with a robot arm, which data is collected with: they move one thing to
 // where it is wanted and go away. As OGBench's oracles, in the same order of draws.
 //
-//     play:  a plan of places in time is made at the start, shaken by smooth noise, and followed
+//     play:  a plan of positions in time is made at the start, shaken by smooth noise, and followed
 //     noisy: each action follows from what is seen
 //
 //     dc_arm_see -> dc_oracle_begin, dc_oracle_act -> collect_mj.c -> dc_env_step
@@ -36,7 +36,7 @@ typedef struct dc_oracle {
     // Plans:
     double start; // time
     int rows;
-    double plan[DC_PLAN_MAX][DC_HAND]; // place, yaw and opening every control step
+    double plan[DC_PLAN_MAX][DC_HAND]; // position, yaw and opening every control step
     // Without:
     int steps;
 } dc_oracle;

@@ -7,7 +7,7 @@
 static const double gain = 5, gain_yaw = 3, shortest = 0.4;
 static const double aligned = 0.04, arrived = 0.04;
 
-// What a phase wants: a place to go to, an angle to turn by, the gripper to close (1) or open (-1).
+// What a phase wants: a position to go to, an angle to turn by, the gripper to close (1) or open (-1).
 typedef struct move {
     double to[3], turn, grip;
 } move;

@@ -3,7 +3,7 @@
 // the plan's row of this moment; whether a thing was really grasped is never asked.
 //
 // Sums are taken in the order of the reference (scipy's interpolation and filter), so that plans are
-// equal to the last places.
+// equal to the last digits.
 #include "env/arm/oracle.h"
 
 #include "env/arm/pose.h"

@@ -1,5 +1,5 @@
 // Poses in space, in the order of operations of the reference, so that numbers agree to the last
-// places: quaternions (w, x, y, z) and translations.
+// positions: quaternions (w, x, y, z) and translations.
 #ifndef DC_POSE_H
 #define DC_POSE_H
 

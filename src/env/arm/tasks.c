@@ -1,9 +1,9 @@
-// The tables with a robot arm: cubes to be put in places, buttons that toggle their neighbours, and a
+// The tables with a robot arm: cubes to be moved to targets, buttons that toggle their neighbours, and a
 // scene of a cube, a drawer and a window with a button each that locks them. Goes to arm.c.
 //
-// An observation is arm and gripper (19 values), then 9 values a cube (place, quaternion, yaw), 4 a
+// An observation is arm and gripper (19 values), then 9 values per cube (position, quaternion, yaw), 4 per
 // button (one-hot state, position, speed), 2 for the drawer and 2 for the window (position, speed).
-// What counts of it, the oraclerep form, is each cube's place, each button's state, and the
+// What counts of it, the oraclerep form, is each cube's position, each button's state, and the
 // positions of drawer and window: columns of the observation, as arm_mj.c fills them.
 #include "env/arm/arm.h"
 

@@ -1,6 +1,6 @@
 // Episodes of mazes: draw start and goal, reset, and then act, step and record; see env/gen.h. A robot
 // is led from cell to cell along the shortest way to a goal. `navigate` takes a new goal whenever one
-// is reached; `stitch` goes to a place four cells away and stays. How the robot gets to the next cell
+// is reached; `stitch` goes to a position four cells away and stays. How the robot gets to the next cell
 // is its family's business (dc_maze_act).
 #include "env/maze/robots.h"
 

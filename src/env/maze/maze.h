@@ -1,4 +1,4 @@
-// Mazes: maps, places and tasks. Cell (i, j) is a square of 4 x 4 whose centre is x = 4j - 4, y = 4i - 4, so
+// Mazes: maps, positions and tasks. Cell (i, j) is a square of 4 x 4 whose centre is x = 4j - 4, y = 4i - 4, so
 // that cell (1, 1) lies at the origin; maps are written top row first, as OGBench does.
 #ifndef DC_MAZE_H
 #define DC_MAZE_H
@@ -34,7 +34,7 @@ const dc_maze_task *dc_maze_task_of(const dc_env_spec *spec, int task); // 0 ...
 
 bool dc_maze_wall(const dc_maze *maze, dc_cell cell); // true outside of the map, too
 void dc_maze_xy(dc_cell cell, double xy[2]);
-// The cell of a place; rounds towards zero, as the reference does.
+// The cell of a position; rounds towards zero, as the reference does.
 dc_cell dc_maze_cell(const double xy[2]);
 // Steps from every cell to `goal` by the shortest way: steps (rows, cols), -1 where there is none.
 // Returns how many cells have a way, and lists them nearest first: order (rows * cols). Nullable:

@@ -1,5 +1,5 @@
 // What the families on MuJoCo share: the engine of their tables (env/family.h), the guard around the
-// library, and the place of OGBench's descriptions. Files whose names end in _mj.c, and this folder,
+// library, and the folder of OGBench's descriptions. Files whose names end in _mj.c, and this folder,
 // are left out of a build without MuJoCo.
 #ifndef DC_MUJOCO_ENGINE_H
 #define DC_MUJOCO_ENGINE_H
@@ -15,7 +15,7 @@ extern const dc_engine dc_mujoco;
 // to the log. Nullable: data
 dc_status dc_mujoco_guard(dc_work *work, void *ctx, const mjData *data);
 
-// files.c: the place of a folder of OGBench's descriptions; a file that must be there; sizes that must
+// files.c: the path of a folder of OGBench's descriptions; a file that must be there; sizes that must
 // fit.
 dc_status dc_model_folder(const char *name, char *path, size_t size);
 dc_status dc_model_need(const char *path);

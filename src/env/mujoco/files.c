@@ -29,7 +29,7 @@ dc_status dc_model_folder(const char *name, char *path, size_t size) {
     char folder[4096];
     int n = snprintf(path, size, "%s/%s", descriptions(folder, sizeof folder), name);
     if (n > 0 && (size_t)n < size) return DC_OK;
-    return dc_fail(DC_IO, "move it to a place with a shorter name",
+    return dc_fail(DC_IO, "move it to a folder with a shorter name",
                    "the path of the descriptions is too long (%.60s...)", path);
 }
 

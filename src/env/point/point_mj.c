@@ -45,7 +45,7 @@ static bool is_inside(const dc_maze *maze, const double *xy) {
     return xy[0] > -6 && xy[1] > -6 && xy[0] < 4.0 * maze->cols && xy[1] < 4.0 * maze->rows;
 }
 
-// Whether no wall is within the point's radius of a place inside the map.
+// Whether no wall is within the point's radius of a position inside the map.
 static bool is_free(const dc_maze *maze, const double *xy) {
     dc_cell at = dc_maze_cell(xy);
     for (int k = 0; k < 9; k++) {
