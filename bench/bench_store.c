@@ -52,7 +52,7 @@ static dc_status make_cold(const char *folder, const dc_store_index *index) {
     return DC_OK;
 }
 
-// Seconds a step that pass while its rows are read. Steps of each kind draw rows of their own.
+// Seconds per step that pass while its rows are read. Steps of each kind draw rows of their own.
 static double time_steps(const dc_dataset *data, int kind, bool ahead) {
     const dc_column *column = dc_dataset_column(data, "obs");
     size_t bytes = dc_column_row_size(column);

@@ -23,19 +23,20 @@ static const dc_option flag_table[] = {
     {0},
 };
 
-static const char usage[] = "usage: dcrl bench env [ENV] [--seconds T] [--threads T] [--json]\n\n"
-                            "Steps a second of an environment (of one per family, if none is named) "
-                            "under random actions on one core, the same\n"
-                            "for a bare loop of MuJoCo's steps, and on all cores.\n\n"
-                            "example: dcrl bench env antmaze-medium-v0 --json\n";
+static const char usage[] =
+    "usage: dcrl bench env [ENV] [--seconds T] [--threads T] [--json]\n\n"
+    "Steps per second of an environment (of one per family, if none is named) "
+    "under random actions on one core, the same\n"
+    "for a bare loop of MuJoCo's steps, and on all cores.\n\n"
+    "example: dcrl bench env antmaze-medium-v0 --json\n";
 
 enum { EPISODE = 200, ACT_MAX = 32, OBS_MAX = 128, RESULTS_MAX = 8 };
 
 typedef struct result {
     dc_env_spec spec;
-    double steps, bare;          // a second, one thread
+    double steps, bare;          // per second, one thread
     double spread, scale;        // a second on all threads; that over threads times one thread's
-    double cpu_steps;            // a second of processor time, one thread
+    double cpu_steps;            // per second of processor time, one thread
     double cpu_ratio, cpu_scale; // steps over bare, and scale, by that time
 } result;
 
@@ -172,9 +173,10 @@ dc_status bench_env(int argc, char **argv) {
         result *r = &results[k];
         DC_TRY(measure(&f, r));
         if (!args.json)
-            printf("%-24s %9.0f steps per second, %5.2f of a bare loop's; all cores %9.0f, %.0f%% of "
-                   "perfect scaling\n",
-                   r->spec.name, r->steps, r->steps / r->bare, r->spread, 100 * r->scale);
+            printf(
+                "%-24s %9.0f steps per second, %5.2f of a bare loop's; all cores %9.0f, %.0f%% of "
+                "perfect scaling\n",
+                r->spec.name, r->steps, r->steps / r->bare, r->spread, 100 * r->scale);
     }
     if (args.json) print_json(results, count);
     return DC_OK;

@@ -25,10 +25,11 @@ static const dc_option flag_table[] = {
     {0},
 };
 
-static const char usage[] = "usage: dcrl bench gen [ENV] [--seconds T] [--threads T] [--json]\n\n"
-                            "Rows per second of generated data (pointmaze-medium-navigate-v0 if none "
-                            "is named), without writing them.\n\n"
-                            "example: dcrl bench gen pointmaze-giant-stitch-v0 --json\n";
+static const char usage[] =
+    "usage: dcrl bench gen [ENV] [--seconds T] [--threads T] [--json]\n\n"
+    "Rows per second of generated data (pointmaze-medium-navigate-v0 if none "
+    "is named), without writing them.\n\n"
+    "example: dcrl bench gen pointmaze-giant-stitch-v0 --json\n";
 
 enum { EPISODES = 32 };
 

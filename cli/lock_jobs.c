@@ -178,7 +178,7 @@ static dc_status train(lock_job *job, dc_dataset *data) {
     job->result.seconds = dc_now() - start;
     job->result.steps_per_second =
         (double)(job->run.step - job->run.first_step) / (job->result.seconds + 1e-9);
-    if (job->run.options.device) DC_TRY(dc_agent_ask_gpu(&job->run.agent));
+    if (job->run.options.device) DC_TRY(dc_agent_query_on_gpu(&job->run.agent));
     DC_TRY(dc_lock_evaluate(&job->run.agent, &cli_stop, &job->result.score));
     return write_result(job);
 }

@@ -257,7 +257,7 @@ dc_adam dc_agent_adam(const dc_agent *a, double lr, double tau, int64_t done) {
     return adam;
 }
 
-// ---- questions ----
+// ---- queries ----
 
 // `count` values of a row as floats: where they lie, or a copy in scratch.
 static const float *floats_of(const dc_column *column, int64_t row, int first, int count,
@@ -267,7 +267,7 @@ static const float *floats_of(const dc_column *column, int64_t row, int first, i
     return scratch;
 }
 
-static void write_question(dc_agent *a, int row, int64_t s, int64_t g) {
+static void write_query(dc_agent *a, int row, int64_t s, int64_t g) {
     const dc_column *obs = dc_dataset_column(a->data, "obs"),
                     *act = dc_dataset_column(a->data, "act");
     float choice[DC_ACTIONS_MAX];
@@ -300,7 +300,7 @@ static float read_answer(const dc_agent *a, int row) {
     return (float)(sum / (out->e * unit));
 }
 
-dc_status dc_agent_ask_gpu(dc_agent *a) {
+dc_status dc_agent_query_on_gpu(dc_agent *a) {
     DC_CHECK(a->query);
     return dc_infer_to_gpu(a->query, &a->params.slabs, 0);
 }
@@ -311,7 +311,7 @@ dc_status dc_agent_distances(dc_agent *a, int64_t count, const int64_t *s, const
     for (int64_t from = 0; from < count; from += DC_QUERY_ROWS) {
         int rows = (int)(count - from < DC_QUERY_ROWS ? count - from : DC_QUERY_ROWS);
         for (int r = 0; r < rows; r++)
-            write_question(a, r, s[from + r], g[from + r]);
+            write_query(a, r, s[from + r], g[from + r]);
         DC_TRY(dc_infer_run(a->query, rows));
         for (int r = 0; r < rows; r++)
             d[from + r] = read_answer(a, r);

@@ -1,5 +1,5 @@
 // Agent: a method built for a data set: weights, loss graph, sampler and the feeds between them, plus a
-// forward-only graph that asks its value about any rows. Built by algo/, driven by train/.
+// forward-only graph that queries its value for any rows. Built by algo/, driven by train/.
 #ifndef DC_AGENT_H
 #define DC_AGENT_H
 
@@ -69,7 +69,7 @@ dc_status dc_agent_init(dc_agent *agent, const dc_algo *algo, const void *config
                         const dc_agent_options *options, const dc_dataset *data, dc_pool *pool);
 void dc_agent_fini(dc_agent *agent);
 // Let a GPU answer dc_agent_distances from now on, in fp32, with the weights that the host has now.
-dc_status dc_agent_ask_gpu(dc_agent *agent);
+dc_status dc_agent_query_on_gpu(dc_agent *agent);
 // Gather, forward, backward on the rows that the sampler holds.
 void dc_agent_run(dc_agent *agent);
 // Sample and run for the given step: leaves gradients in the slab.

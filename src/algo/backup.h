@@ -93,7 +93,7 @@ int64_t dc_backup_policy_after(const dc_method *m);
 
 // n as given, or the form's own.
 int dc_backup_n(const dc_method *m, int64_t n);
-// split=max: the dc_split_fn that asks the critic; ctx is the agent.
+// split=max: the dc_split_fn that queries the critic; ctx is the agent.
 dc_status dc_choose_split(void *ctx, int64_t count, const int64_t *i, const int64_t *j, int64_t *k);
 
 // Sums of two learned distances run away under i.i.d. sampling: a constant error doubles with every

@@ -1,21 +1,21 @@
-// split=max: where a segment is divided is asked of the critic. Of some states between i and j the
+// split=max: the critic says where a segment is divided. Of some states between i and j the
 // one is taken whose two parts are shortest under the present weights,
 //
 //   m* = argmin d(i, m) + d(m, j),   in the value form argmax Q(i, m) Q(m, j), d = log_gamma Q,
 //
 // a part whose span is known being exact. The value form has two critics; its d is their mean, so
 // the product is that of their geometric mean. Segments come from the sampler's trees, level by
-// level; questions go to the critic in blocks, so that any number of slots takes the same memory.
+// level; the critic is queried in blocks, so that any number of slots takes the same memory.
 #include "algo/backup.h"
 
 #include "base/philox.h"
 
-// Two questions a candidate, (i, m) and (m, j), side by side.
-typedef struct questions {
+// Two queries per candidate, (i, m) and (m, j), side by side.
+typedef struct queries {
     int count;
     int64_t s[DC_QUERY_ROWS], g[DC_QUERY_ROWS];
     float d[DC_QUERY_ROWS]; // the answers
-} questions;
+} queries;
 
 static int candidates_of(const dc_agent *a, int64_t i, int64_t j) {
     return (int)(j - i - 1 < a->candidates ? j - i - 1 : a->candidates);
@@ -31,7 +31,7 @@ static int64_t candidate(const dc_agent *a, int64_t i, int64_t j, int c) {
     return i + 1 + (int64_t)dc_below64(word.v[c % 2 * 2], word.v[c % 2 * 2 + 1], (uint64_t)inside);
 }
 
-static void ask_about(const dc_agent *a, questions *q, int64_t i, int64_t j) {
+static void add_candidates(const dc_agent *a, queries *q, int64_t i, int64_t j) {
     for (int c = 0; c < candidates_of(a, i, j); c++) {
         int64_t mid = candidate(a, i, j, c);
         q->s[q->count] = i;
@@ -41,13 +41,13 @@ static void ask_about(const dc_agent *a, questions *q, int64_t i, int64_t j) {
     }
 }
 
-static float span(const dc_agent *a, const questions *q, int at) {
+static float span(const dc_agent *a, const queries *q, int at) {
     int64_t steps = q->g[at] - q->s[at];
     return steps <= a->known ? (float)steps : q->d[at];
 }
 
-// The best of the candidates whose questions begin at `first`; the earliest of equals.
-static int64_t best(const dc_agent *a, const questions *q, int first, int candidates) {
+// The best of the candidates whose queries begin at `first`; the earliest of equals.
+static int64_t best(const dc_agent *a, const queries *q, int first, int candidates) {
     int least = first;
     for (int at = first; at < first + 2 * candidates; at += 2)
         if (span(a, q, at) + span(a, q, at + 1) < span(a, q, least) + span(a, q, least + 1))
@@ -55,13 +55,13 @@ static int64_t best(const dc_agent *a, const questions *q, int first, int candid
     return q->g[least];
 }
 
-// As many segments from number *done on as their questions fit; *done is where it stopped.
+// As many segments from number *done on as their queries fit; *done is where it stopped.
 static dc_status choose_some(dc_agent *a, int64_t *done, int64_t count, const int64_t *i,
                              const int64_t *j, int64_t *k) {
-    questions q = {0};
+    queries q = {0};
     int64_t from = *done, end = from;
     for (; end < count && q.count + 2 * candidates_of(a, i[end], j[end]) <= DC_QUERY_ROWS; end++)
-        ask_about(a, &q, i[end], j[end]);
+        add_candidates(a, &q, i[end], j[end]);
     DC_TRY(dc_agent_distances(a, q.count, q.s, q.g, q.d));
     for (int64_t x = from, at = 0; x < end; x++) {
         int candidates = candidates_of(a, i[x], j[x]);

@@ -77,8 +77,8 @@ static dc_ref act(dc_infer *q, const dc_method *m) {
 static dc_ref query(dc_infer *q, const dc_method *m) {
     (void)m;
     q->reading = DC_READ_LOG_RATIO;
-    dc_ref phi = dc_infer_net(q, "phi", DC_ASK(q, "phi", OBS(NULL), ACT(NULL)));
-    dc_ref psi = dc_infer_net(q, "psi", DC_ASK(q, "psi", GOAL(NULL)));
+    dc_ref phi = dc_infer_net(q, "phi", DC_INFER_INPUT(q, "phi", OBS(NULL), ACT(NULL)));
+    dc_ref psi = dc_infer_net(q, "psi", DC_INFER_INPUT(q, "psi", GOAL(NULL)));
     return dc_row_dot(&q->graph, scaled_phi(&q->graph, phi), psi);
 }
 

@@ -54,7 +54,7 @@ static dc_ref rest(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n, dc
 static dc_ref query(dc_infer *q, const dc_method *m) {
     (void)m;
     q->reading = DC_READ_STEPS;
-    return dc_infer_net(q, "critic", DC_ASK(q, "rows", OBS(NULL), GOAL(NULL)));
+    return dc_infer_net(q, "critic", DC_INFER_INPUT(q, "rows", OBS(NULL), GOAL(NULL)));
 }
 
 const dc_form dc_form_distance = {.name = "distance",

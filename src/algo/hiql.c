@@ -184,7 +184,7 @@ static dc_ref act(dc_infer *q, const dc_method *m) {
     const config *c = m->config;
     dc_ref z = dc_policy_act_mean(q, "high_actor");
     if (c->goal_rep) z = dc_normalise(&q->graph, z);
-    dc_ref low = DC_ASK(q, "low_actor", OBS(NULL), BLANK(seen_goal(m)));
+    dc_ref low = DC_INFER_INPUT(q, "low_actor", OBS(NULL), BLANK(seen_goal(m)));
     return dc_infer_net(q, "low_actor", dc_splice(&q->graph, "low_actor", low, z, m->obs));
 }
 
@@ -192,9 +192,11 @@ static dc_ref query(dc_infer *q, const dc_method *m) {
     const config *c = m->config;
     dc_graph *g = &q->graph;
     q->reading = DC_READ_RETURN;
-    if (!c->goal_rep) return dc_infer_net(q, "value", DC_ASK(q, "rows", OBS(NULL), GOAL(NULL)));
-    dc_ref phi = dc_normalise(g, dc_infer_net(q, "rep", DC_ASK(q, "rep", OBS(NULL), GOAL(NULL))));
-    dc_ref rows = DC_ASK(q, "rows", OBS(NULL), BLANK((int)c->rep_dim));
+    if (!c->goal_rep)
+        return dc_infer_net(q, "value", DC_INFER_INPUT(q, "rows", OBS(NULL), GOAL(NULL)));
+    dc_ref phi =
+        dc_normalise(g, dc_infer_net(q, "rep", DC_INFER_INPUT(q, "rep", OBS(NULL), GOAL(NULL))));
+    dc_ref rows = DC_INFER_INPUT(q, "rows", OBS(NULL), BLANK((int)c->rep_dim));
     return dc_infer_net(q, "value", dc_splice(g, "value", rows, phi, m->obs));
 }
 

@@ -1,5 +1,5 @@
 // Inference: a forward-only graph over a method's networks. Two uses: a policy that acts (dc_algo.act) and
-// a value that is asked for distances (dc_algo.query). A method's file describes the graph. The caller
+// a value that is queried for distances (dc_algo.query). A method's file describes the graph. The caller
 // (rollout/actor, algo/agent) fills its inputs with situations, runs it on the CPU or on a GPU, and reads
 // the result. A situation is one observation with its goal and, for a value of actions, its action: one
 // row of every input, and one row of the result.
@@ -63,7 +63,7 @@ struct dc_infer {
 // An input (1, rows, width) of fields OBS, GOAL, ACT and BLANK (algo/batch.h), side by side. Their rows
 // have no names here: OBS(NULL) is the situation's observation.
 dc_ref dc_infer_input(dc_infer *q, const char *name, const struct dc_field *fields);
-#define DC_ASK(q, name, ...) dc_infer_input(q, name, DC_FIELDS(__VA_ARGS__))
+#define DC_INFER_INPUT(q, name, ...) dc_infer_input(q, name, DC_FIELDS(__VA_ARGS__))
 // y (ensemble, n, out) of a network for x (1 or ensemble, n, in), by its live weights.
 dc_ref dc_infer_net(dc_infer *q, const char *name, dc_ref x);
 // Standard normals (rows * candidates, width), drawn anew for every situation.

@@ -131,7 +131,7 @@ static dc_ref act(dc_infer *q, const dc_method *m) {
 static dc_ref query(dc_infer *q, const dc_method *m) {
     (void)m;
     q->reading = DC_READ_RETURN;
-    return dc_infer_net(q, "value", DC_ASK(q, "rows", OBS(NULL), GOAL(NULL)));
+    return dc_infer_net(q, "value", DC_INFER_INPUT(q, "rows", OBS(NULL), GOAL(NULL)));
 }
 
 const dc_algo dc_algo_iql = {.name = "iql",

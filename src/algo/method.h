@@ -43,7 +43,7 @@ typedef struct dc_algo {
     dc_ref (*act)(dc_infer *q, const dc_method *m);    // (1, rows, act); -1: it has no policy
     // Nullable: it has no value. (e, rows, 1); sets q->reading, which says what the numbers mean.
     dc_ref (*query)(dc_infer *q, const dc_method *m);
-    // With goal representations (dc_method.rep): query can also be asked about goals that are whole
+    // With goal representations (dc_method.rep): query also takes goals that are whole
     // observations (DC_INFER_QUERY_DATA), because a second network is trained on those.
     bool whole_goals;
     // Updates of all networks but the policy's, after which the policy's alone are trained. Nullable: all

@@ -90,14 +90,14 @@ dc_ref dc_policy_flow(dc_agent *a, const dc_policy_rows *rows, dc_ref total) {
 // ---- acting ----
 
 dc_ref dc_policy_act_mean(dc_infer *q, const char *net) {
-    return dc_infer_net(q, net, DC_ASK(q, "actor", OBS(NULL), GOAL(NULL)));
+    return dc_infer_net(q, net, DC_INFER_INPUT(q, "actor", OBS(NULL), GOAL(NULL)));
 }
 
 dc_ref dc_policy_act_best(dc_infer *q, const dc_policy *p, const char *critic) {
     dc_graph *g = &q->graph;
     int act = q->method->act, at = q->method->obs + q->method->goal, n = (int)p->samples;
-    dc_ref rows = DC_ASK(q, "actor", OBS(NULL), GOAL(NULL), BLANK(act + 1));
-    dc_ref judged = DC_ASK(q, "critic", OBS(NULL), GOAL(NULL), BLANK(act));
+    dc_ref rows = DC_INFER_INPUT(q, "actor", OBS(NULL), GOAL(NULL), BLANK(act + 1));
+    dc_ref judged = DC_INFER_INPUT(q, "critic", OBS(NULL), GOAL(NULL), BLANK(act));
     dc_ref x = dc_infer_noise(q, "noise", n, act);
     x = dc_infer_flow(q, "actor", dc_repeat(g, rows, n), at, x, (int)p->flow_steps);
     x = dc_clip(g, x, -1, 1);

@@ -3,7 +3,7 @@
 //   ddpgbc     mean(s, g): goes up the value, held near the data; acts by its mean
 //   awr        mean(s, g): imitates the data, weighted by exp(alpha * advantage); acts by its mean
 //   rejection  v(s, g, x, t): a flow from noise to the data's actions; acts by the best of `samples`
-//              candidates, each `flow_steps` Euler steps long, in the eyes of the value
+//              candidates, each `flow_steps` Euler steps long, by the value
 #ifndef DC_POLICY_H
 #define DC_POLICY_H
 
@@ -74,7 +74,7 @@ dc_row_rule dc_policy_goal(const dc_policy *policy, const dc_method *m, const ch
 // Declare a network that maps [state | goal (| x | t)] to an action.
 void dc_policy_network(dc_nets *nets, const dc_method *m, const dc_policy *policy);
 
-// A value's opinion q (1, n, 1) of the actions (1, n, act) of a policy at the policy's rows, by held
+// A value's estimate q (1, n, 1) of the actions (1, n, act) of a policy at the policy's rows, by held
 // weights.
 typedef dc_ref dc_q_fn(dc_agent *a, const dc_policy_rows *rows, dc_ref action);
 // For discrete actions: of every action of every row, (1, n * actions, 1). Nullable in methods that

@@ -166,12 +166,12 @@ static dc_ref act(dc_infer *q, const dc_method *m) {
 static dc_ref query(dc_infer *q, const dc_method *m) {
     dc_graph *g = &q->graph;
     q->reading = DC_READ_STEPS;
-    dc_ref z = dc_infer_net(q, "phi", DC_ASK(q, "state", OBS(NULL)));
+    dc_ref z = dc_infer_net(q, "phi", DC_INFER_INPUT(q, "state", OBS(NULL)));
     if (m->rep && !q->data_goals) {
-        dc_ref rows = DC_ASK(q, "goal", BLANK(g->nodes[z].cols), GOAL(NULL));
+        dc_ref rows = DC_INFER_INPUT(q, "goal", BLANK(g->nodes[z].cols), GOAL(NULL));
         return dc_infer_net(q, "goal_value", dc_splice(g, "rows", rows, z, 0));
     }
-    dc_ref goal = dc_infer_net(q, "phi", DC_ASK(q, "goal", GOAL(NULL)));
+    dc_ref goal = dc_infer_net(q, "phi", DC_INFER_INPUT(q, "goal", GOAL(NULL)));
     return dc_iqe(g, z, goal, dc_net_scalar(g, q->nets, "rho", DC_STOPPED), GROUP);
 }
 

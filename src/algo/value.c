@@ -118,7 +118,7 @@ static void networks(dc_nets *nets, const dc_method *m) {
 static dc_ref query(dc_infer *q, const dc_method *m) {
     const char *critic = m->rep && !q->data_goals ? "oracle_critic" : "critic";
     q->reading = DC_READ_LOGIT;
-    return dc_infer_net(q, critic, DC_ASK(q, "rows", OBS(NULL), GOAL(NULL), ACT(NULL)));
+    return dc_infer_net(q, critic, DC_INFER_INPUT(q, "rows", OBS(NULL), GOAL(NULL), ACT(NULL)));
 }
 
 const dc_form dc_form_value = {.name = "value",

@@ -1,5 +1,5 @@
 // NPZ: numpy's archive of arrays, a zip file whose entries are npy files. The reader works on a
-// mapped file or on bytes in memory and believes nothing that it has not checked against their
+// mapped file or on bytes in memory and trusts nothing that it has not checked against their
 // size; the writer appends rows of several arrays at once and publishes the file whole or not at
 // all.
 //

@@ -1,6 +1,6 @@
 // A family of environments, as a table of functions: the environments of one robot and kind of task, such
 // as all mazes of the ant. Everything that is particular to them lies behind the table: env/sim, env/view,
-// env/gen, env/replay and the commands call it and never ask which robot it is.
+// env/gen, env/replay and the commands call it and never test which robot it is.
 //
 //     dc_family_ops  facts, always there: names, rewards of recorded states, sizes of data sets
 //       dc_sim       how it moves, is drawn and makes data; NULL in a build without its simulator

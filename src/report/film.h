@@ -16,7 +16,7 @@ typedef struct dc_film dc_film;
 // Pictures are (height, width, 3). Errors: a folder that has something in it, no ffmpeg, a rate that
 // a GIF cannot have. Borrows: path
 dc_status dc_film_new(dc_film **film, const char *path, int width, int height, double rate);
-// Whether a film of that name is a single picture; whether it wants samples.
+// Whether a film of that name is a single picture; whether it takes samples.
 bool dc_film_is_still(const char *path);
 bool dc_film_wants_samples(const dc_film *film);
 void dc_film_sample(dc_film *film, const uint8_t *rgb);

@@ -83,21 +83,21 @@ void dc_actor_fini(dc_actor *a) {
 
 // ---- acting ----
 
-typedef struct question { // rows that are handled together
+typedef struct act_job { // rows that are handled together
     dc_actor *actor;
     const float *rows;
     const uint64_t *moments;
-} question;
+} act_job;
 
 static void write_row(void *ctx, int r) {
-    const question *q = ctx;
+    const act_job *q = ctx;
     const dc_actor *a = q->actor;
     const float *row = q->rows + (int64_t)r * a->in;
     dc_infer_write(a->policy, r, row, row + a->obs, NULL);
     dc_infer_draw(a->policy, r, a->seed, q->moments[r]);
 }
 
-static dc_status act_some(question *q, int count, float *actions) {
+static dc_status act_some(act_job *q, int count, float *actions) {
     dc_actor *a = q->actor;
     if (a->policy->noises)
         dc_pool_run(a->pool, write_row, q, count);
@@ -118,7 +118,7 @@ dc_status dc_actor_act(dc_actor *a, int count, const float *rows, const uint64_t
     DC_CHECK(count >= 0 && count <= a->rows);
     for (int from = 0; from < count; from += a->at_once) {
         int some = count - from < a->at_once ? count - from : a->at_once;
-        question q = {a, rows + (int64_t)from * a->in, moments + from};
+        act_job q = {a, rows + (int64_t)from * a->in, moments + from};
         DC_TRY(act_some(&q, some, actions + (int64_t)from * a->act));
     }
     return DC_OK;

@@ -4,7 +4,7 @@
 //
 // How a policy acts is its method's (dc_algo.act): by its mean, by the best of many candidates, by a
 // subgoal first. Noise depends on (seed, moment) alone, so what happens in one environment never
-// depends on which others are asked with it.
+// depends on the other rows of the call.
 #ifndef DC_ACTOR_H
 #define DC_ACTOR_H
 
@@ -19,7 +19,7 @@ typedef struct dc_actor {
     uint64_t seed;
     int at_once;               // rows handled together
     dc_checkpoint_policy from; // method, options and weights
-    dc_infer *policy, *value;  // value: where it was asked for
+    dc_infer *policy, *value;  // value: if it was asked for
     dc_pool *pool;
 } dc_actor;
 

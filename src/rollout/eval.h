@@ -1,5 +1,5 @@
 // Evaluation by the benchmark's protocol: every task, many episodes, all environments in step with one
-// another, so that the policy is asked once per step for all of them while the cores simulate.
+// another, so that the policy is evaluated once per step for all of them while the cores simulate.
 #ifndef DC_EVAL_H
 #define DC_EVAL_H
 
@@ -15,7 +15,7 @@ typedef struct dc_eval_score {
     double mean_steps;     // of successful episodes; 0 if there is none
 } dc_eval_score;
 
-// Progress of an evaluation, a callback: called before the first step (done 0) and after each, by the thread that asked.
+// Progress of an evaluation, a callback: called before the first step (done 0) and after each, by the calling thread.
 // `all` is how many it can become; it falls as episodes end early.
 typedef struct dc_eval_progress {
     void (*fn)(void *ctx, int64_t done, int64_t all);

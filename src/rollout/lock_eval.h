@@ -17,7 +17,7 @@ typedef struct dc_lock_score {
 } dc_lock_score;
 
 // The agent's data set must be the lock's single trajectory.
-// Asks O(H^2) questions; a non-zero *stop ends it with DC_INTERRUPTED. Nullable: stop
+// Makes O(H^2) queries; a non-zero *stop ends it with DC_INTERRUPTED. Nullable: stop
 dc_status dc_lock_evaluate(dc_agent *agent, const atomic_int *stop, dc_lock_score *score);
 
 #endif

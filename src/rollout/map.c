@@ -1,4 +1,4 @@
-// Value map, see map.h. Positions in free cells are asked about in blocks: the policy first, then its value
+// Value map, see map.h. Positions in free cells are queried in blocks: the policy first, then its value
 // about what it would do there.
 #include "rollout/map.h"
 
@@ -8,7 +8,7 @@
 
 enum { OBS_MAX = 256 };
 
-typedef struct block { // positions that are asked about together
+typedef struct block { // positions that are queried together
     int count;
     int at[DC_MAP_ROWS];           // positions in the grid
     float *rows, *actions;         // (DC_MAP_ROWS, obs + goal), (DC_MAP_ROWS, act)

@@ -1,4 +1,4 @@
-// Value map: how many steps a trained agent believes lie between every position of a maze and a task's
+// Value map: how many steps a trained agent predicts between every position of a maze and a task's
 // goal when its policy acts. Comes from a checkpoint's policy and value; report/maze_plot
 // draws it.
 #ifndef DC_VALUE_MAP_H
@@ -18,7 +18,7 @@ typedef struct dc_value_map {
     float *steps;             // (rows, cols) predicted steps to the goal; NaN in walls
 } dc_value_map;
 
-// Ask about every position in free cells. Everything but the position is as it is after a reset: xy are the
+// Query every position in free cells. Everything but the position is as it is after a reset: xy are the
 // first two columns of an observation. The actor must have a value.
 // Errors: DC_BAD_INPUT if the actor is of another environment.
 dc_status dc_value_map_make(dc_value_map *map, const dc_world *world, dc_actor *actor, int task,

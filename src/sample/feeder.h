@@ -18,7 +18,7 @@ typedef struct dc_feeder dc_feeder;
 
 // A member: alike but for seeds and data.
 typedef struct dc_feeder_source {
-    const dc_sampler *sampler; // whose rows are drawn; split=max would have to ask a network
+    const dc_sampler *sampler; // whose rows are drawn; split=max would have to query a network
     const dc_feeds *feeds;
     const dc_dataset *data;
 } dc_feeder_source;

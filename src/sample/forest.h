@@ -1,7 +1,7 @@
 // Forest: the explicit trees of slots whose splits are not midpoints. A tree lies in memory breadth
 // first, root first, so that reading it backwards gives the deepest level first and the root last.
-// Trees are built level by level, all trees of a call together, because a chooser that asks a
-// network (max-based backup) wants one large batch a level and not many small ones.
+// Trees are built level by level, all trees of a call together, because a chooser that queries a
+// network (max-based backup) wants one large batch per level and not many small ones.
 #ifndef DC_FOREST_H
 #define DC_FOREST_H
 

@@ -10,7 +10,7 @@
 // helps: after STEPS steps it is left out, and begins again with the first step that waited for the
 // disk (FAULTS times or more).
 //
-// A chooser of splits asks the network, and its trees differ from what it says a step later: there
+// A chooser of splits queries the network, and its trees differ from what it says a step later: there
 // is no second sampler then.
 #include "sample/prefetch.h"
 

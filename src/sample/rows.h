@@ -113,7 +113,7 @@ typedef struct dc_row_table {
     int batch;
     int count;
     dc_row_rule rule[DC_RULES_MAX];
-    dc_split_fn *choose; // Nullable: split MAX asks it
+    dc_split_fn *choose; // Nullable: called for split MAX
     void *choose_ctx;
 } dc_row_table;
 

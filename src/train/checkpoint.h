@@ -28,13 +28,13 @@ dc_status dc_checkpoint_read(dc_run *run, const char *path);
 // Name of the first tensor of a run's state that holds NaN or Inf, "" if all are finite.
 void dc_checkpoint_find_bad(const dc_run *run, char name[DC_WEIGHT_NAME]);
 
-// What acting and asking for distances need of a checkpoint: the method as it was trained, and its live weights.
+// What acting and queries need of a checkpoint: the method as it was trained, and its live weights.
 typedef struct dc_checkpoint_policy {
     dc_method method;
     void *config;          // method.config; owned
     char env[DC_TEXT_MAX]; // environment that it was trained for; "": none is named
     dc_nets nets;
-    dc_params params;               // weights only: neither EMA copies nor moments
+    dc_params params;               // of which only the live slab is read from the file
     float *scales;                  // Nullable: numbers of the two below; owned
     dc_scale obs_scale, goal_scale; // what method.obs_scale and goal_scale point to
 } dc_checkpoint_policy;

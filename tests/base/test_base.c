@@ -149,12 +149,12 @@ static void sink(void *ctx, dc_level level, const char *line) {
 static void test_log(void **state) {
     (void)state;
     char ctx[] = "ctx";
-    dc_log(DC_INFO, "nobody listens");
+    dc_log(DC_INFO, "there is no sink");
     dc_log_set(sink, ctx);
     dc_log(DC_WARN, "n = %d", 3);
     assert_string_equal(logged, "ctx 1 n = 3");
     dc_log_set(NULL, NULL);
-    dc_log(DC_INFO, "nobody listens");
+    dc_log(DC_INFO, "there is no sink");
     assert_string_equal(logged, "ctx 1 n = 3");
 }
 

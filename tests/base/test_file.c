@@ -156,7 +156,7 @@ static void test_map(void **state) {
     assert_int_equal(dc_map_open(&map, path), DC_OK);
     assert_int_equal(map.size, 5);
     assert_memory_equal(map.bytes, "hello", 5);
-    // A save replaces the name; who has the old file mapped still reads the old one.
+    // A save replaces the name; a mapping of the old file still reads the old one.
     assert_int_equal(dc_file_write(path, "HELLO", 5), DC_OK);
     assert_memory_equal(map.bytes, "hello", 5);
     dc_map_close(&map);

@@ -153,7 +153,7 @@ def test_calls():
 
 def test_unreadable():
     if os.geteuid() == 0:
-        print("  as root: through nobody's eyes")
+        print("  as root: run as the user nobody")
     with Scratch("errors") as scratch:
         set_up(scratch)
         os.chmod(scratch.path, 0o755)

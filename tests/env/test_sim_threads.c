@@ -1,4 +1,4 @@
-// Simulation by many threads on one shared model: the same episodes to the bit, whoever plays them; and an environment
+// Simulation by many threads on one shared model: the same episodes to the bit, whichever thread plays them; and an environment
 // that broke down says so and works again after a reset. tests/env/test_maze_parity.py has the physics itself.
 #include <setjmp.h>
 #include <stdarg.h>

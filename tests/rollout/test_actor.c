@@ -189,7 +189,7 @@ static void test_rejection(void **state) {
     }
 }
 
-// A row's action does not change with its place, with who else is asked, with threads, or when memory allows only
+// A row's action does not change with its index, with the other rows asked, with threads, or when memory allows only
 // a part of the rows at once. Sums may be taken in another order, so it is equal to rounding, not to the bit.
 static void test_alone(void **state) {
     (void)state;

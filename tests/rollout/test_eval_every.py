@@ -1,7 +1,7 @@
 """Evaluation on the way: eval.csv is a function of config and seed, however often a run was stopped or killed.
 
 A small pointmaze run evaluates every 60 steps, which is neither a multiple nor a divisor of the saves. Rows are compared
-with what `dcrl eval` gives for the same checkpoint; stopped, killed and cut-back runs with one that nobody touched, byte
+with what `dcrl eval` gives for the same checkpoint; stopped, killed and cut-back runs with one that nothing touched, byte
 for byte. What cannot be evaluated is told before the run folder is made.
 """
 

@@ -218,7 +218,7 @@ static void test_overlapping_inputs(void **state) {
     }
 }
 
-// ---- which rows a row depends on ----
+// ---- on which rows of its inputs a row depends ----
 
 // Row r of input i becomes like the one after it, or larger where it is the only one.
 static void change_row(const rig *t, int i, int r) {

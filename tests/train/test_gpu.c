@@ -421,7 +421,7 @@ static void test_answers(void **state) {
     start(&run, &cases[3], "fp32", "", NULL);
     warm(&run, 40);
     assert_int_equal(dc_agent_distances(&run.agent, COUNT, s, g, cpu), DC_OK);
-    assert_int_equal(dc_agent_ask_gpu(&run.agent), DC_OK);
+    assert_int_equal(dc_agent_query_on_gpu(&run.agent), DC_OK);
     assert_int_equal(dc_agent_distances(&run.agent, COUNT, s, g, gpu), DC_OK);
     double size, far = distance(gpu, cpu, COUNT, &size) / size;
     printf("answers within %.1e\n", far);
@@ -626,7 +626,7 @@ static void test_feed(void **state) {
         remove_folder(folders[k]);
 }
 
-// Which way the rows come, if nobody says: this data fits, but not every sampler is known there.
+// Where rows are drawn with feed=auto: this data fits, but not every sampler is known there.
 static void test_feed_choice(void **state) {
     (void)state;
     if (!present) skip();

@@ -4,7 +4,7 @@ Runs with a save every few steps, on a real disk where a save takes its time, ar
 random moments from the start of the process on: before config.json, before the first save, within saves.
 After each kill the same thing is done as a user or a job script would do: resume, or give the start
 command again if there is no config.json yet. A resume must go on from the newest checkpoint that stood in
-the folder, without a warning, and in the end the bytes are those of a run that nobody killed.
+the folder, without a warning, and in the end the bytes are those of a run that was not killed.
 """
 
 import collections

@@ -174,7 +174,7 @@ def test_nan():
         assert f" at step {meets[first]} " in said[1] and " is intact)" in said[1]
         expect(run, singles)
         assert not os.path.exists(os.path.join(member(run, first), "DONE"))
-        # Going on meets the same number again, and nobody else trains.
+        # Going on meets the same number again, and no other member trains.
         bad(1, f" at step {meets[first]} ", "train", "--resume", run)
         expect(run, singles)
 

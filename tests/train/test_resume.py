@@ -34,7 +34,7 @@ def pace(steps, *more):
 
 
 def unbroken(folder, steps, *more):
-    """Digests of a run that nobody stops, and the seconds it took."""
+    """Digests of a run that is not stopped, and the seconds it took."""
     start = time.time()
     assert "trained" in good(*flags(steps, *more), "--out", folder)
     assert os.path.exists(os.path.join(folder, "DONE"))
