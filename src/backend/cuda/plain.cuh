@@ -11,6 +11,7 @@
 
 enum { PLAIN_THREADS = 256, PLAIN_BLOCKS = 1024, PLAIN_SUMS = 256 }; // PLAIN_SUMS: blocks of a sum, at most
 enum { PLAIN_WARPS = PLAIN_THREADS / 32 };                           // rows that a block takes where a warp takes one
+enum { IQE_GROUP = 8 }; // columns of a group of iqe whose kernels keep it in registers
 
 // One launch of a plain op. Backward, operands stand at the rows that the node trains.
 struct plain {
@@ -27,6 +28,12 @@ struct plain {
     double *sums;
     unsigned *done;
     float *kept;
+    // Of iqe: marks of its groups and numbers of its rows, from forward for backward (plain_iqe.cu), NULL: there are none;
+    // and where a gradient to input 0 is made together with that to input 1: the latter. p NULL: it is not.
+    uint16_t *marks;
+    float2 *row_stats;
+    tensor y1;
+    bool add1;
 };
 
 // Members lie `step` numbers apart; one that serves all has step 0.

@@ -64,6 +64,8 @@ struct plain_memory { // of a plain op that adds up: see struct plain
     double *sums;
     unsigned *done;
     float *kept;
+    uint16_t *marks; // of iqe
+    float2 *row_stats;
 };
 
 struct norm_memory { // of a gelu_layernorm whose operands do not lie as its kernels have them
@@ -252,6 +254,7 @@ bool dc_plain_has(dc_op op);
 dc_status dc_plain_take(dc_program *p, dc_ref r); // memory
 dc_status dc_plain_forward(dc_program *p, dc_ref r);
 dc_status dc_plain_backward(dc_program *p, dc_ref r, int input);
+bool dc_plain_pairs(const dc_program *p, dc_ref r); // does the launch for input 0 make the gradient to input 1 as well?
 
 // ---- units.cu ----
 void dc_push_unit(dc_program *p, unit::kind what, dc_ref r, int input = -1);

@@ -11,13 +11,17 @@ static void list_plain(const dc_program *p, unit *u) {
         u->reads.push_back(value_key(p, n->in[i]));
     if (x->op == DC_OP_linear && p->activation_of[(size_t)n->in[0]] == u->node)
         u->reads.push_back(value_key(p, x->in[2])); // the bias, which it adds
-    if (p->plain[(size_t)u->node].sums) u->writes.push_back(2 * p->g->count + u->node);
-    if (u->what == unit::FORWARD) {
+    // What marks tell backward, all inputs read; sums are for one launch of backward at most.
+    bool forward = u->what == unit::FORWARD, reads = p->plain[(size_t)u->node].marks && !forward;
+    if (p->plain[(size_t)u->node].sums)
+        (reads ? u->reads : u->writes).push_back(2 * p->g->count + u->node);
+    if (forward) {
         u->writes.push_back(u->node);
         return;
     }
     u->reads.push_back(grad_key(p, u->node));
     u->writes.push_back(grad_key(p, n->in[u->input]));
+    if (u->input == 0 && dc_plain_pairs(p, u->node)) u->writes.push_back(grad_key(p, n->in[1]));
 }
 
 void dc_push_unit(dc_program *p, unit::kind what, dc_ref r, int input) {
@@ -119,8 +123,10 @@ static void order_layer_backward(dc_program *p, dc_ref r) {
 
 static void order_plain_backward(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
-    for (int i = 0; i < n->in_count; i++)
-        if (dc_flows(n, i) && wants(p, n, i)) dc_push_unit(p, unit::GRADIENT, r, i);
+    for (int i = 0; i < n->in_count; i++) {
+        bool made = i == 1 && dc_plain_pairs(p, r); // with that to input 0
+        if (dc_flows(n, i) && wants(p, n, i) && !made) dc_push_unit(p, unit::GRADIENT, r, i);
+    }
 }
 
 static void order_backward(dc_program *p) {
