@@ -214,6 +214,9 @@ static inline int line_of(bool tf32) {
 // + shift) + b = (W^T (scale h) - mean u) / std + v, where u = W^T scale and v = W^T shift + b. So a block can have any
 // columns of a layer: sums over a row go to memory, and who reads the row next adds them up. Backward likewise: the two
 // means of a row that LayerNorm's gradient needs are those of dz u and of dz (z - v) of the layer above.
+//
+// Without LayerNorm (mlp.norm false) h is GELU's result itself, z = W^T h + b, and nothing of the above is there: no fold,
+// stats, sums and norm, and of the sums over rows D_B and D_HEAD alone.
 struct mlp_layer {
     void *w, *wt;                   // (e) panels; wt of the first layer is not there
     int in, in_pad;                 // in_pad: whole lines
@@ -241,6 +244,7 @@ enum { MULTIPROCESSORS = 132 }; // of the largest Hopper GPUs, by which tiles an
 struct mlp {
     int e, layers, width, in, out;
     bool tf32;  // else bf16
+    bool norm;  // LayerNorm follows every GELU
     int across; // tiles side by side in a layer (dc_mlp_across)
     tensor x;   // (1, rows, in), rows padded
     mlp_layer layer[MLP_LAYERS];

@@ -79,8 +79,9 @@ struct part_sums { // of a layer's backward: where sums over rows lie until they
 };
 
 struct net {                          // a whole network of equal layers (mlp.cu)
-    std::vector<dc_ref> linear, norm; // hidden layers
+    std::vector<dc_ref> linear, activation; // hidden layers
     dc_ref head, x;
+    bool norm; // activations are gelu_layernorm, else gelu
     bool back, weights; // backward is wanted; with dW
     mlp job;
 };
