@@ -93,7 +93,9 @@ typedef struct dc_program_spec {
 // Can all of it be computed? Errors: an op, or a use of it, that the backend has no path for, with the node's name.
 dc_status dc_cuda_supports(const dc_graph *graph);
 bool dc_cuda_has_op(dc_op op);
-void dc_cuda_hide_op(dc_op op, bool hide); // for tests: as if there were no kernels for it
+// For tests: as if there were no kernels for an op; and as if none were faster than a launch of its own.
+void dc_cuda_hide_op(dc_op op, bool hide);
+void dc_cuda_plain_only(bool only);
 
 // Compile. Borrows: cuda and graph (until freed). Errors: as dc_cuda_supports, and no memory.
 dc_status dc_program_new(dc_program **program, dc_cuda *cuda, const dc_program_spec *spec);

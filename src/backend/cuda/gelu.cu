@@ -43,7 +43,8 @@ __device__ static inline T *place(const tensor &t, int e, int64_t row, int c) {
     return (T *)t.p + (t.e == 1 ? 0 : e * t.step) + row * t.ld + c;
 }
 
-template <int V> __device__ static inline void load_bias(const gelu_job &j, int e, int c, float v[V]) {
+template <int V>
+__device__ static inline void load_bias(const gelu_job &j, int e, int c, float v[V]) {
 #pragma unroll
     for (int k = 0; k < V; k++)
         v[k] = j.bias ? j.bias[(int64_t)e * j.x.cols + c + k] : 0;
@@ -107,24 +108,29 @@ __global__ static void __launch_bounds__(WIDEST_BLOCK) backward(gelu_job j) {
 
 // ---- launches ----
 
-// Blocks over rows: about two per multiprocessor in all, at least four rows each.
-int dc_gelu_parts(int e, int rows) {
-    int parts = MOST_PARTS / e, most = div_up(rows, UNROLL);
-    return parts < 1 ? 1 : parts < most ? parts : most;
+// Blocks over rows: at least `each` rows per block, and about `most` blocks in all.
+static int blocks_over(int e, int rows, int each, int most) {
+    return std::max(1, std::min(most / e, div_up(rows, each)));
+}
+
+int dc_gelu_parts(int e,
+                  int rows) { // about two per multiprocessor, so that there are few parts to add up
+    return blocks_over(e, rows, UNROLL, MOST_PARTS);
 }
 
 // As many threads as there are columns, by warps.
-template <int V> static dim3 grid_of(const gelu_job *j, int rows, int *threads) {
-    int each = div_up(div_up(j->x.cols, V), 32) * 32;
+template <int V> static dim3 grid_of(const gelu_job *j, bool back, int *threads) {
+    int each = div_up(div_up(j->x.cols, V), 32) * 32, e = j->x.e;
+    int down = back ? dc_gelu_parts(e, j->dy.rows) : blocks_over(e, j->x.rows, 2, 4 * MOST_PARTS);
     *threads = each < WIDEST_BLOCK ? each : WIDEST_BLOCK;
-    return dim3((unsigned)div_up(j->x.cols, *threads * V), (unsigned)dc_gelu_parts(j->x.e, rows),
-                (unsigned)j->x.e);
+    return dim3((unsigned)div_up(j->x.cols, *threads * V), (unsigned)down, (unsigned)e);
 }
 
-template <typename TX, typename TY, int V> static dc_status start(dc_cuda *cuda, const gelu_job *j) {
+template <typename TX, typename TY, int V>
+static dc_status start(dc_cuda *cuda, const gelu_job *j) {
     int threads;
     bool back = j->dy.p != NULL;
-    dim3 grid = grid_of<V>(j, back ? j->dy.rows : j->x.rows, &threads);
+    dim3 grid = grid_of<V>(j, back, &threads);
     return launch(cuda, back ? backward<TX, TY, V> : forward<TX, TY, V>, grid, threads, 0, 1, false,
                   "gelu(", *j);
 }
@@ -142,8 +148,7 @@ template <typename TX, typename TY> static dc_status by_width(dc_cuda *cuda, con
 }
 
 static dc_status by_type(dc_cuda *cuda, const gelu_job *j, bool y_half) {
-    if (j->x.half)
-        return y_half ? by_width<bf16, bf16>(cuda, j) : by_width<bf16, float>(cuda, j);
+    if (j->x.half) return y_half ? by_width<bf16, bf16>(cuda, j) : by_width<bf16, float>(cuda, j);
     return y_half ? by_width<float, bf16>(cuda, j) : by_width<float, float>(cuda, j);
 }
 

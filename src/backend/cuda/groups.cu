@@ -282,7 +282,8 @@ static void seed_inputs(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     for (int i = 0; i < n->in_count; i++)
         if (wants(p, n, i) && !is_deferred(p, n->in[i]))
-            dc_group_seed(p, n->in[i], p->scalar_grad[(size_t)r] * (n->op == DC_OP_affine ? n->a : 1),
+            dc_group_seed(p, n->in[i],
+                          p->scalar_grad[(size_t)r] * (n->op == DC_OP_affine ? n->a : 1),
                           adds(p, n, i));
 }
 

@@ -371,7 +371,7 @@ struct narrow_list {
     int slots, sums, tracks, blocks; // blocks: of all tracks
     double *partials;                // (sums, blocks)
 };
-bool dc_is_softmax(int op); // takes a row of columns at a time
+bool dc_is_softmax(int op);                    // takes a row of columns at a time
 static inline bool dc_is_reduction(dc_op op) { // ends in one number
     return dc_rule(op)->op_class == DC_CLASS_REDUCTION;
 }

@@ -25,7 +25,8 @@ static const char *trace_layers(const dc_program *p, net *out) {
         if (node(p, linear)->op != DC_OP_linear || !read_by(p, linear, at) ||
             !read_by(p, at, above))
             return "a hidden layer is read by others too";
-        if (!has_parameters(p, linear) || !has_parameters(p, at)) return "weights are no parameters";
+        if (!has_parameters(p, linear) || !has_parameters(p, at))
+            return "weights are no parameters";
         if (!typed(at) || !typed(linear)) return "a hidden layer is not bf16";
         out->activation.insert(out->activation.begin(), at);
         out->linear.insert(out->linear.begin(), linear);
@@ -40,7 +41,8 @@ static const char *trace_layers(const dc_program *p, net *out) {
     const dc_node *x = node(p, at);
     if (!typed(at) || !p->pad[at] || x->base != at || x->e != 1)
         return "its input is no matrix of data, or is read by others than layers";
-    return node(p, out->head)->lo % MLP_ROWS ? "trained rows do not begin at a multiple of 64" : NULL;
+    return node(p, out->head)->lo % MLP_ROWS ? "trained rows do not begin at a multiple of 64"
+                                             : NULL;
 }
 
 static std::string trace_net(const dc_program *p, dc_ref head, net *out) {

@@ -44,9 +44,14 @@ static bool is_layer(dc_op op) {
 }
 
 static char hidden[DC_OPS]; // by tests
+static bool plain_only;
 
 extern "C" void dc_cuda_hide_op(dc_op op, bool hide) {
     hidden[op] = hide;
+}
+
+extern "C" void dc_cuda_plain_only(bool only) {
+    plain_only = only;
 }
 
 extern "C" bool dc_cuda_has_op(dc_op op) {
@@ -105,7 +110,7 @@ static bool sums_members(const dc_program *p, const dc_node *n) {
 bool dc_group_takes(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r), *x = node(p, n->in[0]);
     group_kind kind = group_kind_of(n->op);
-    if (kind == NOT_GROUPED || !is_small(n) || sums_members(p, n)) return false;
+    if (plain_only || kind == NOT_GROUPED || !is_small(n) || sums_members(p, n)) return false;
     for (int i = 0; i < n->in_count; i++)
         if (!is_small(node(p, n->in[i]))) return false;
     if (kind != BY_ROW) return true;
@@ -118,8 +123,8 @@ bool dc_group_takes(const dc_program *p, dc_ref r) {
 // reads it.
 static bool can_wait(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
-    bool sum = (n->op == DC_OP_add || n->op == DC_OP_affine) && n->e == 1 && n->rows == 1 &&
-               n->cols == 1;
+    bool sum =
+        (n->op == DC_OP_add || n->op == DC_OP_affine) && n->e == 1 && n->rows == 1 && n->cols == 1;
     if (!sum && !(dc_is_reduction(n->op) && dc_group_takes(p, r))) return false;
     for (dc_ref c = r + 1; c < p->g->count; c++) {
         const dc_node *reader = node(p, c);
@@ -139,7 +144,7 @@ void dc_paths_choose(dc_program *p) {
         dc_op op = node(p, r)->op;
         if (op < DC_FIRST_COMPUTED) continue;
         bool grouped = !dc_is_reduction(op) && dc_group_takes(p, r);
-        p->path[(size_t)r] = is_layer(op)      ? LAYER
+        p->path[(size_t)r] = is_layer(op)     ? LAYER
                              : can_wait(p, r) ? DEFERRED
                              : grouped        ? GROUPED
                                               : PLAIN;

@@ -15,27 +15,28 @@ bool dc_plain_has(dc_op op) {
     return op == DC_OP_gelu || op == DC_OP_pair_dot || (find(op, false) && find(op, true));
 }
 
-// What iqe's forward leaves for its backward, where its kernels know the size of a group.
+// What iqe's forward leaves for its backward, where its kernels have groups of that size in registers.
 static dc_status take_marks(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r), *x = node(p, n->in[0]);
-    plain_memory *m = &p->plain[(size_t)r];
     tensor values[] = {value_of(p, n->in[0]), value_of(p, n->in[1])};
-    if (!trained(n) || (int)n->a != IQE_GROUP) return DC_OK;
+    int group = (int)n->a;
+    if (!trained(n) || !(group == 8 || group == 16)) return DC_OK;
     for (const tensor &t : values)
         if (!by_four(t, t.cols) || t.ld % 4) return DC_OK;
-    size_t rows = (size_t)n->rows, groups = (size_t)(x->cols / IQE_GROUP);
-    DC_TRY(take(p, rows * groups * sizeof *m->marks, (void **)&m->marks));
-    return take(p, rows * sizeof *m->row_stats, (void **)&m->row_stats);
+    return take(p, sizeof(uint32_t) * (size_t)n->rows * (size_t)(x->cols / group),
+                (void **)&p->plain[(size_t)r].marks);
 }
 
 dc_status dc_plain_take(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     plain_memory *m = &p->plain[(size_t)r];
-    if (p->path[(size_t)r] != PLAIN || !(dc_is_reduction(n->op) || n->op == DC_OP_iqe)) return DC_OK;
+    if (p->path[(size_t)r] != PLAIN || !(dc_is_reduction(n->op) || n->op == DC_OP_iqe))
+        return DC_OK;
     if (n->op == DC_OP_iqe) DC_TRY(take_marks(p, r));
     DC_TRY(take(p, 2 * PLAIN_SUMS * sizeof *m->sums, (void **)&m->sums));
     DC_TRY(take(p, sizeof *m->done, (void **)&m->done));
-    return take(p, sizeof *m->kept, (void **)&m->kept);
+    size_t kept = n->op == DC_OP_iqe ? (size_t)n->rows * DC_IQE_STATS : 1;
+    return take(p, kept * sizeof *m->kept, (void **)&m->kept);
 }
 
 static plain new_plain(const dc_program *p, dc_ref r, int input) {
@@ -47,11 +48,11 @@ static plain new_plain(const dc_program *p, dc_ref r, int input) {
     j.a = (float)n->a;
     j.b = (float)n->b;
     j.in_count = n->in_count;
+    j.lo = n->lo;
     j.sums = m->sums;
     j.done = m->done;
     j.kept = m->kept;
     j.marks = m->marks;
-    j.row_stats = m->row_stats;
     return j;
 }
 
@@ -78,17 +79,6 @@ bool dc_plain_pairs(const dc_program *p, dc_ref r) {
     if (!p->plain[(size_t)r].marks || !wants(p, n, 0) || !wants(p, n, 1)) return false;
     return x->base != y->base || x->row0 + n->hi <= y->row0 + n->lo ||
            y->row0 + n->hi <= x->row0 + n->lo;
-}
-
-// What forward left, from the first row that is trained; and the gradient that is made with this one.
-static void add_marks(const dc_program *p, dc_ref r, plain *j) {
-    const dc_node *n = node(p, r);
-    if (!j->marks) return;
-    j->marks += (int64_t)n->lo * (node(p, n->in[0])->cols / IQE_GROUP);
-    j->row_stats += n->lo;
-    if (j->input || !dc_plain_pairs(p, r)) return;
-    j->y1 = gradient_of_input(p, n, 1);
-    j->add1 = adds(p, n, 1);
 }
 
 // ---- ops with operands of their own ----
@@ -150,6 +140,9 @@ dc_status dc_plain_backward(dc_program *p, dc_ref r, int input) {
     j.y = gradient_of_input(p, n, input);
     j.dy = grad_of(p, r);
     j.add = adds(p, n, input);
-    add_marks(p, r, &j);
+    if (input == 0 && dc_plain_pairs(p, r)) {
+        j.y1 = gradient_of_input(p, n, 1);
+        j.add1 = adds(p, n, 1);
+    }
     return find(n->op, true)(p->cuda, &j);
 }

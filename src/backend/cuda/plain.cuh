@@ -9,9 +9,12 @@
 
 #include <algorithm>
 
-enum { PLAIN_THREADS = 256, PLAIN_BLOCKS = 1024, PLAIN_SUMS = 256 }; // PLAIN_SUMS: blocks of a sum, at most
-enum { PLAIN_WARPS = PLAIN_THREADS / 32 };                           // rows that a block takes where a warp takes one
-enum { IQE_GROUP = 8 }; // columns of a group of iqe whose kernels keep it in registers
+enum {
+    PLAIN_THREADS = 256,
+    PLAIN_BLOCKS = 1024,
+    PLAIN_SUMS = 256
+};                                         // PLAIN_SUMS: blocks of a sum, at most
+enum { PLAIN_WARPS = PLAIN_THREADS / 32 }; // rows that a block takes where a warp takes one
 
 // One launch of a plain op. Backward, operands stand at the rows that the node trains.
 struct plain {
@@ -28,10 +31,9 @@ struct plain {
     double *sums;
     unsigned *done;
     float *kept;
-    // Of iqe: marks of its groups and numbers of its rows, from forward for backward (plain_iqe.cu), NULL: there are none;
-    // and where a gradient to input 0 is made together with that to input 1: the latter. p NULL: it is not.
-    uint16_t *marks;
-    float2 *row_stats;
+    // Of iqe: marks of groups, from forward for backward (plain_iqe.cu), NULL: there are none. And where the launch for
+    // input 0 makes the gradient to input 1 as well: that one; p NULL: it does not.
+    uint32_t *marks;
     tensor y1;
     bool add1;
 };

@@ -96,6 +96,18 @@ __global__ static void copy(tensor from, tensor to, bool add) {
     }
 }
 
+// Four numbers per thread, where rows follow each other in both.
+__global__ static void cast_four(tensor from, tensor to) {
+    upstream_wait();
+    downstream_start();
+    for (int64_t i = 4 * my_first(); i < cells(to); i += 4 * my_stride()) {
+        float4 v = *(const float4 *)number(from, blockIdx.y, i);
+        __nv_bfloat162 a = __floats2bfloat162_rn(v.x, v.y), b = __floats2bfloat162_rn(v.z, v.w);
+        *(uint2 *)((bf16 *)to.p + blockIdx.y * to.step + i) =
+            make_uint2(*(unsigned *)&a, *(unsigned *)&b);
+    }
+}
+
 __global__ static void cast(tensor from, tensor to) {
     upstream_wait();
     downstream_start();
@@ -140,6 +152,10 @@ dc_status dc_plain_copy(dc_cuda *cuda, tensor from, tensor to, bool add) {
 }
 
 dc_status dc_plain_cast(dc_cuda *cuda, tensor from, tensor to) {
+    if (to.ld == to.cols && by_four(from, cells_of(from)) && by_four(to, cells_of(to)))
+        return launch(cuda, cast_four,
+                      dim3(plain_blocks(cells_of(to), 4 * PLAIN_THREADS), (unsigned)to.e),
+                      PLAIN_THREADS, 0, 1, false, "cast(", from, to);
     return launch(cuda, cast, dim3(plain_blocks(cells_of(to), PLAIN_THREADS), (unsigned)to.e),
                   PLAIN_THREADS, 0, 1, false, "cast(", from, to);
 }

@@ -3,8 +3,9 @@
 #include "backend/cuda/plain.cuh"
 
 #define POINTWISE_OPS(F)                                                                           \
-    F(add) F(mul) F(affine) F(clip) F(within) F(decay) F(power) F(exp) F(sigmoid) F(softplus)     \
-        F(relu) F(side)
+    F(add)                                                                                         \
+    F(mul) F(affine) F(clip) F(within) F(decay) F(power) F(exp) F(sigmoid) F(softplus) F(relu)     \
+        F(side)
 #define REDUCTION_OPS(F) F(mean) F(expectile) F(bce) F(square) F(relative_mean)
 
 struct numbers { // operands of such an op
@@ -178,8 +179,8 @@ template <int OP, int V> __global__ static void backward(numbers j) {
             if (!j.one_dy) load<V>(j.dy + e * j.dystep + m, g);
 #pragma unroll
             for (int k = 0; k < V; k++)
-                sum[k] += slope<OP>(j.input, j.one_dy ? one : g[k], x[0][k], x[1][k], x[2][k], j.a,
-                                    j.b);
+                sum[k] +=
+                    slope<OP>(j.input, j.one_dy ? one : g[k], x[0][k], x[1][k], x[2][k], j.a, j.b);
         }
         store<V>(to, sum);
     }
@@ -195,7 +196,8 @@ struct total { // of a reduction
 };
 
 // `size` is of relative_mean: the sum of sizes, which it divides by.
-__device__ static void finish(const numbers &j, const total &t, double sum, double size, bool sized) {
+__device__ static void finish(const numbers &j, const total &t, double sum, double size,
+                              bool sized) {
     if (threadIdx.x) return;
     double v = t.scale * sum / t.cells, divisor = size / t.cells + 1e-6;
     if (sized) *t.kept = (float)divisor;
@@ -274,7 +276,8 @@ template <int OP> static dc_status start_forward(dc_cuda *cuda, const plain *j) 
                   PLAIN_THREADS, 0, 1, false, "pointwise(", n);
 }
 
-template <int OP> static dc_status launch_backward(dc_cuda *cuda, const plain *j, const numbers &n) {
+template <int OP>
+static dc_status launch_backward(dc_cuda *cuda, const plain *j, const numbers &n) {
     unsigned members = (unsigned)(n.e / n.summed);
     if (fours(j))
         return launch(cuda, backward<OP, 4>,
@@ -290,7 +293,10 @@ template <int OP> static dc_status start_backward(dc_cuda *cuda, const plain *j)
 
 template <int OP> static dc_status start_reduce(dc_cuda *cuda, const plain *j) {
     numbers n = numbers_of(j);
-    double scale = OP == DC_OP_bce ? j->b : OP == DC_OP_square ? j->a : OP == DC_OP_expectile ? 2 : 1;
+    double scale = OP == DC_OP_bce         ? j->b
+                   : OP == DC_OP_square    ? j->a
+                   : OP == DC_OP_expectile ? 2
+                                           : 1;
     total t = {scale, (double)n.e * (double)n.count, j->sums, j->done, j->kept};
     unsigned blocks = plain_blocks(n.count, 4 * PLAIN_THREADS);
     return launch(cuda, reduce<OP>, dim3(std::min<unsigned>(blocks, PLAIN_SUMS)), PLAIN_THREADS, 0,

@@ -150,7 +150,8 @@ __global__ static void likelihood_forward(plain j) {
     downstream_start();
     for (int64_t r = (int64_t)blockIdx.x * PLAIN_WARPS + threadIdx.x / 32; r < j.x[0].rows;
          r += (int64_t)gridDim.x * PLAIN_WARPS) {
-        const float *x = (const float *)j.x[0].p + r * cols, *t = (const float *)j.x[1].p + r * cols;
+        const float *x = (const float *)j.x[0].p + r * cols,
+                    *t = (const float *)j.x[1].p + r * cols;
         float total = log_sum(x, cols, lane);
         for (int c = lane; c < cols; c += 32)
             sum += (double)t[c] * (x[c] - total);

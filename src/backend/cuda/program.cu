@@ -135,7 +135,8 @@ static dc_status take_nodes(dc_program *p) {
         DC_TRY(dc_plain_take(p, r));
         bool alone =
             p->net_of[(size_t)r] < 0 || n->cols > 1; // a network has sums of its own for one output
-        if (n->op == DC_OP_linear && alone && trained(n) && (p->activation_of[r] < 0 || is_thin(p, r))) {
+        if (n->op == DC_OP_linear && alone && trained(n) &&
+            (p->activation_of[r] < 0 || is_thin(p, r))) {
             p->parts[r].count = dc_head_parts(n->hi - n->lo);
             DC_TRY(take(p, sizeof(float) * n->e * p->parts[r].count * (size_t)part_length(p, r),
                         (void **)&p->parts[r].p));
@@ -221,8 +222,8 @@ static void list_sums(dc_program *p) {
                 dc_push_sum(p, node(p, n->in[0]), 2, s->p + 2 * n->cols, s->count, stride, step,
                             n->cols);
         } else if (n->op == DC_OP_gelu) {
-            dc_push_sum(p, node(p, n->in[0]), 2, s->p, s->count, n->cols, (int64_t)s->count * n->cols,
-                        n->cols);
+            dc_push_sum(p, node(p, n->in[0]), 2, s->p, s->count, n->cols,
+                        (int64_t)s->count * n->cols, n->cols);
         } else {
             int own = part_weights(p, r);
             int64_t stride = part_length(p, r), step = s->count * stride;
@@ -254,8 +255,8 @@ static std::vector<span> spans_with_share(const dc_program *p) {
 // The others were written into the slab by a unit. A sum of nothing that is added to them gives their share.
 static void push_written(dc_program *p, int64_t from, int64_t to) {
     if (from >= to) return;
-    p->sums.push_back(column_sum{p->slabs.grad, p->slabs.grad + from, 0, (int)(to - from), 0, true, -1,
-                                 false});
+    p->sums.push_back(
+        column_sum{p->slabs.grad, p->slabs.grad + from, 0, (int)(to - from), 0, true, -1, false});
 }
 
 static void list_written(dc_program *p) {

@@ -11,11 +11,11 @@
 
 // How a node is computed (paths.cu). Whole networks take over LAYER nodes later (nets.cu).
 enum node_path {
-    NO_PATH,  // data, weights and views
-    LAYER,    // linear, gelu_layernorm, splice: kernels of their own
-    GROUPED,  // with others in one launch (groups.cu)
+    NO_PATH, // data, weights and views
+    LAYER,   // linear, gelu_layernorm, splice: kernels of their own
+    GROUPED, // with others in one launch (groups.cu)
     DEFERRED, // a reduction, or a sum of such, at the step's end: its gradient is known when the program is built
-    PLAIN     // a launch of its own (plain.cu)
+    PLAIN // a launch of its own (plain.cu)
 };
 
 struct unit { // one thing to start
@@ -31,7 +31,7 @@ struct unit { // one thing to start
         NET_WEIGHTS,
         NET_HEAD
     } what; // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward; CAST: a gradient becomes bf16; NET: a whole
-            // network; NET_HEAD: its head's dW; NET_WEIGHTS: its other dW, where those do not come with the update
+        // network; NET_HEAD: its head's dW; NET_WEIGHTS: its other dW, where those do not come with the update
     dc_ref node; // or the group's or the network's number
     int input;   // GRADIENT of a plain op: to this input
     std::vector<int> reads,
@@ -64,12 +64,11 @@ struct plain_memory { // of a plain op that adds up: see struct plain
     double *sums;
     unsigned *done;
     float *kept;
-    uint16_t *marks; // of iqe
-    float2 *row_stats;
+    uint32_t *marks; // of iqe, Nullable
 };
 
-struct norm_memory { // of a gelu_layernorm whose operands do not lie as its kernels have them
-    tensor dx;       // to be added to what is there
+struct norm_memory {     // of a gelu_layernorm whose operands do not lie as its kernels have them
+    tensor dx;           // to be added to what is there
     float *scale, *bias; // (e, cols), of rows of a larger matrix
 };
 
@@ -102,8 +101,9 @@ struct dc_program {
     std::vector<part_sums> parts;
     std::vector<char> half, pad; // bf16; rows padded to 8 numbers, for products
     std::vector<node_path> path;
-    std::vector<dc_ref> activation_of; // linear node -> its gelu_layernorm or gelu, which then adds the bias; -1
-    std::vector<tensor> cast;          // bf16 copies of gradients, by linear node
+    std::vector<dc_ref>
+        activation_of; // linear node -> its gelu_layernorm or gelu, which then adds the bias; -1
+    std::vector<tensor> cast; // bf16 copies of gradients, by linear node
     std::vector<plain_memory> plain;
     std::vector<norm_memory> norm;
     std::vector<std::string> reason; // why a network is not computed as a whole, by its last layer
@@ -207,22 +207,22 @@ static inline dc_status upload(dc_program *p, const void *host, size_t bytes, vo
 
 // ---- tensors of nodes ----
 
-static inline tensor param(const dc_program *p, float *slab, const dc_node *n) {
+static inline tensor param(float *slab, const dc_node *n) {
     return tensor{slab + n->offset,           n->e, n->rows, n->cols, n->cols,
                   (int64_t)n->rows * n->cols, false};
 }
 
 static inline tensor value_of(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r), *owner = node(p, n->base);
-    if (owner->op == DC_OP_PARAM)
-        return param(p, owner->use == DC_EMA ? p->slabs.ema : p->slabs.live, owner);
-    return rows_of(p->value[n->base], n->row0, n->row0 + n->rows);
+    float *slab = owner->use == DC_EMA ? p->slabs.ema : p->slabs.live;
+    tensor whole = owner->op == DC_OP_PARAM ? param(slab, owner) : p->value[n->base];
+    return rows_of(whole, n->row0, n->row0 + n->rows);
 }
 
 // Rows [lo, hi) of a node's gradient.
 static inline tensor grad_of(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r), *owner = node(p, n->base);
-    tensor whole = owner->op == DC_OP_PARAM ? param(p, p->slabs.grad, owner) : p->grad[n->base];
+    tensor whole = owner->op == DC_OP_PARAM ? param(p->slabs.grad, owner) : p->grad[n->base];
     int first = n->row0 + n->lo - owner->lo;
     return rows_of(whole, first, first + n->hi - n->lo);
 }
@@ -283,7 +283,8 @@ void dc_groups_scalars(dc_program *p); // gradients of DEFERRED nodes
 void dc_group_forward(dc_program *p, dc_ref r);
 void dc_group_backward(dc_program *p, dc_ref r);
 void dc_group_zero(dc_program *p, dc_ref owner);
-void dc_group_seed(dc_program *p, dc_ref r, double gradient, bool add); // what a number's gradient is, or has added to it
+void dc_group_seed(dc_program *p, dc_ref r, double gradient,
+                   bool add); // what a number's gradient is, or has added to it
 // A layer needs these: what makes them goes now.
 void dc_group_flush(dc_program *p, std::vector<int> need);
 void dc_group_flush_all(dc_program *p);

@@ -11,14 +11,12 @@ static void list_plain(const dc_program *p, unit *u) {
         u->reads.push_back(value_key(p, n->in[i]));
     if (x->op == DC_OP_linear && p->activation_of[(size_t)n->in[0]] == u->node)
         u->reads.push_back(value_key(p, x->in[2])); // the bias, which it adds
-    // What marks tell backward, all inputs read; sums are for one launch of backward at most.
-    bool forward = u->what == unit::FORWARD, reads = p->plain[(size_t)u->node].marks && !forward;
-    if (p->plain[(size_t)u->node].sums)
-        (reads ? u->reads : u->writes).push_back(2 * p->g->count + u->node);
-    if (forward) {
-        u->writes.push_back(u->node);
+    int kept = 2 * p->g->count + u->node;           // what forward leaves for backward
+    if (u->what == unit::FORWARD) {
+        u->writes.insert(u->writes.end(), {u->node, kept});
         return;
     }
+    u->reads.push_back(kept);
     u->reads.push_back(grad_key(p, u->node));
     u->writes.push_back(grad_key(p, n->in[u->input]));
     if (u->input == 0 && dc_plain_pairs(p, u->node)) u->writes.push_back(grad_key(p, n->in[1]));
