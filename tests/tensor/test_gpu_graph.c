@@ -494,15 +494,15 @@ static dc_ref build_networks(networks *n, dc_mlp *actor, const net_case *c) {
     return dc_add(g, loss, far_squares(g, "gain", c, q));
 }
 
-static void open_networks(networks *n, const net_case *c, uint64_t seed) {
+static void open_networks_of(networks *n, const net_case *c, uint64_t seed, bool norm) {
     rig *t = &n->rig;
     dc_mlp actor = {0};
     *n = (networks){.room = c->act ? POLICY_ROOM : 1};
-    dc_mlp_declare(&t->net, &t->params, &(dc_mlp_spec){"critic", c->e, c->in, c->out, &c->hidden, 1, true, true});
+    dc_mlp_declare(&t->net, &t->params, &(dc_mlp_spec){"critic", c->e, c->in, c->out, &c->hidden, 1, norm, true});
     int critics = t->params.count;
     if (c->act)
         dc_mlp_declare(&actor, &t->params,
-                       &(dc_mlp_spec){"actor", 1, c->in - c->act, c->act, &c->hidden, 1, true, false});
+                       &(dc_mlp_spec){"actor", 1, c->in - c->act, c->act, &c->hidden, 1, norm, false});
     assert_int_equal(dc_graph_init(&t->graph), DC_OK);
     rig_finish(t, build_networks(n, &actor, c), seed, 4);
     if (c->act) n->policy = t->params.rows[critics].offset;
@@ -510,9 +510,13 @@ static void open_networks(networks *n, const net_case *c, uint64_t seed) {
         t->params.slabs.ema[i] *= 0.9f;
     for (int i = 0; i < n->ins; i++)
         fill(t, n->in[i], seed + 10 + (uint64_t)i);
-    snprintf(n->name, sizeof n->name, "%d to %d%s, %d x %d wide, e %d, rows %d to %d of %d", c->in,
-             c->out, c->act ? " with policy" : "", c->hidden.count, (int)c->hidden.v[0], c->e,
-             c->lo, c->hi, c->rows);
+    snprintf(n->name, sizeof n->name, "%d to %d%s%s, %d x %d wide, e %d, rows %d to %d of %d",
+             c->in, c->out, c->act ? " with policy" : "", norm ? "" : ", no norm",
+             c->hidden.count, (int)c->hidden.v[0], c->e, c->lo, c->hi, c->rows);
+}
+
+static void open_networks(networks *n, const net_case *c, uint64_t seed) {
+    open_networks_of(n, c, seed, true);
 }
 
 // Networks of widths that run as a whole, each with others of its kind in one graph.
@@ -523,6 +527,25 @@ static void test_networks(void **state) {
     for (int i = 0; i < NET_CASES; i++) {
         networks n;
         open_networks(&n, &net_cases[i], fresh + 100 * (uint64_t)i);
+        compare_all(&n, deep_forms, true);
+    }
+}
+
+static const net_case bare_cases[] = { // without LayerNorm
+    {1, 29, 8, 0, {3, {512, 512, 512}}, 1024, 0, 1024},
+    {2, 33, 1, 0, {3, {256, 256, 256}}, 1100, 64, 1100},
+    {2, 130, 1, 5, {2, {512, 512}}, 520, 0, 520},
+    {1, 200, 5, 0, {2, {1024, 1024}}, 200, 64, 191},
+    {2, 40, 1, 8, {1, {256}}, 333, 192, 300},
+};
+enum { BARE_CASES = sizeof bare_cases / sizeof bare_cases[0] };
+
+static void test_bare_networks(void **state) {
+    (void)state;
+    if (!cuda) skip();
+    for (int i = 0; i < BARE_CASES; i++) {
+        networks n;
+        open_networks_of(&n, &bare_cases[i], fresh + 100 * (uint64_t)(NET_CASES + i), false);
         compare_all(&n, deep_forms, true);
     }
 }
@@ -849,6 +872,7 @@ int main(int argc, char **argv) { // with an argument only the tests that it nam
         cmocka_unit_test(test_large_ops),
         cmocka_unit_test(test_network_used_twice),
         cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_bare_networks),
         cmocka_unit_test(test_two_heads),
         cmocka_unit_test(test_qrl),
         cmocka_unit_test(test_numbers),
