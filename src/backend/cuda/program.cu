@@ -89,6 +89,18 @@ static dc_status take_cast(dc_program *p, dc_ref r) {
     return take_tensor(p, &p->cast[r], n->e, n->hi - n->lo, n->cols, true, true);
 }
 
+// What pair_dot's products read in bf16.
+static dc_status take_pair(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    if (n->op != DC_OP_pair_dot || p->spec.precision != DC_BF16) return DC_OK;
+    for (int i = 0; i < 2; i++) {
+        const dc_node *x = node(p, n->in[i]);
+        DC_TRY(take_tensor(p, &p->plain[(size_t)r].half[i], x->e, x->rows, x->cols, true, true));
+    }
+    if (!trained(n)) return DC_OK;
+    return take_tensor(p, &p->cast[(size_t)r], n->e, n->hi - n->lo, n->cols, true, true);
+}
+
 // Numbers for every column, members one after the other; NULL where they lie like that anyway.
 static dc_status take_columns(dc_program *p, dc_ref from, float **out) {
     tensor t = value_of(p, from);
@@ -132,6 +144,7 @@ static dc_status take_nodes(dc_program *p) {
         if (n->op == DC_OP_gelu_layernorm) DC_TRY(take_norm(p, r));
         if (n->op == DC_OP_gelu) DC_TRY(take_gelu(p, r));
         DC_TRY(take_cast(p, r));
+        DC_TRY(take_pair(p, r));
         DC_TRY(dc_plain_take(p, r));
         bool alone =
             p->net_of[(size_t)r] < 0 || n->cols > 1; // a network has sums of its own for one output

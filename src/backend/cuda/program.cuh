@@ -65,6 +65,7 @@ struct plain_memory { // of a plain op that adds up: see struct plain
     unsigned *done;
     float *kept;
     uint32_t *marks; // of iqe, Nullable
+    tensor half[2];  // of pair_dot in bf16: its inputs as the product reads them
 };
 
 struct norm_memory {     // of a gelu_layernorm whose operands do not lie as its kernels have them
@@ -103,7 +104,7 @@ struct dc_program {
     std::vector<node_path> path;
     std::vector<dc_ref>
         activation_of; // linear node -> its gelu_layernorm or gelu, which then adds the bias; -1
-    std::vector<tensor> cast; // bf16 copies of gradients, by linear node
+    std::vector<tensor> cast; // bf16 copies of gradients, by node: linear, pair_dot
     std::vector<plain_memory> plain;
     std::vector<norm_memory> norm;
     std::vector<std::string> reason; // why a network is not computed as a whole, by its last layer
