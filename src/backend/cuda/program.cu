@@ -73,10 +73,11 @@ static dc_status take_tensor(dc_program *p, tensor *t, int e, int rows, int cols
 // Numbers in one part of a linear node: dW where it is summed in parts, then db unless LayerNorm has it.
 static int part_weights(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r), *x = node(p, n->in[0]);
-    return is_head(p, r) || is_thin(p, r) ? x->cols * n->cols : 0;
+    return is_head(p, r) || is_thin(p, r) || padded_inputs(p, r) ? x->cols * n->cols : 0;
 }
 
 static int part_length(const dc_program *p, dc_ref r) {
+    if (padded_inputs(p, r)) return padded_inputs(p, r) * node(p, r)->cols;
     return part_weights(p, r) + (p->activation_of[r] < 0 ? node(p, r)->cols : 0);
 }
 
@@ -149,8 +150,8 @@ static dc_status take_nodes(dc_program *p) {
         bool alone =
             p->net_of[(size_t)r] < 0 || n->cols > 1; // a network has sums of its own for one output
         if (n->op == DC_OP_linear && alone && trained(n) &&
-            (p->activation_of[r] < 0 || is_thin(p, r))) {
-            p->parts[r].count = dc_head_parts(n->hi - n->lo);
+            (p->activation_of[r] < 0 || part_weights(p, r))) {
+            p->parts[r].count = padded_inputs(p, r) ? 1 : dc_head_parts(n->hi - n->lo);
             DC_TRY(take(p, sizeof(float) * n->e * p->parts[r].count * (size_t)part_length(p, r),
                         (void **)&p->parts[r].p));
         }
@@ -423,7 +424,7 @@ static bool shares_norm(const dc_program *p) {
         const dc_node *n = node(p, r);
         if (n->op == DC_OP_linear && wants(p, n, 1) && adds(p, n, 1)) return false;
         if (n->op == DC_OP_linear && trained(n) && wants(p, n, 1) && p->net_of[(size_t)r] < 0 &&
-            !is_head(p, r) && !is_thin(p, r))
+            !part_weights(p, r))
             return false;
     }
     return true;

@@ -152,10 +152,22 @@ static inline bool is_deferred(const dc_program *p, dc_ref r) {
     return p->path[(size_t)r] == DEFERRED;
 }
 
-// A first layer whose inputs are few: sums over rows, not a product that would be mostly padding.
+// A first layer whose inputs tensor cores would have to read number by number, since a row is no multiple of 16 bytes, or
+// whose inputs are few: dW is made for the columns that pad a row too, as one part of a sum. Returns columns with padding; 0:
+// the layer is none of these.
+static inline int padded_inputs(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    if (n->op != DC_OP_linear || p->activation_of[r] < 0 || p->spec.precision == DC_FP32) return 0;
+    const dc_node *x = node(p, n->in[0]);
+    bool whole = x->cols % 8 == 0 && x->cols > HEAD_MAX;
+    return whole || !p->pad[x->base] ? 0 : (x->cols + 7) / 8 * 8;
+}
+
+// A first layer whose inputs are few, and not padded: sums over rows, not a product that would be mostly padding.
 static inline bool is_thin(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
-    return n->op == DC_OP_linear && p->activation_of[r] >= 0 && node(p, n->in[0])->cols <= HEAD_MAX;
+    return n->op == DC_OP_linear && p->activation_of[r] >= 0 &&
+           node(p, n->in[0])->cols <= HEAD_MAX && !padded_inputs(p, r);
 }
 
 static inline bool is_tf32(const dc_program *p) {
