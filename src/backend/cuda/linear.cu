@@ -212,16 +212,33 @@ dc_status dc_head_dx(dc_cuda *cuda, tensor dy, tensor w, tensor dx, bool add) {
     return dc_cuda_check(cudaGetLastError(), "head_dx(");
 }
 
-__global__ static void bias_fwd(tensor y, tensor bias) {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    int e = blockIdx.y;
-    if (i >= (int64_t)y.rows * y.cols) return;
-    int64_t row = i / y.cols, c = i % y.cols;
-    ((float *)y.p)[e * y.step + row * y.ld + c] += ((const float *)bias.p)[e * bias.step + c];
+// A thread has a column (V: float) or four (float4), and every so many rows.
+template <typename V> __global__ static void bias_fwd(tensor y, tensor bias) {
+    enum { N = sizeof(V) / sizeof(float) };
+    int c = (blockIdx.x * blockDim.x + threadIdx.x) * N, e = blockIdx.z;
+    if (c >= y.cols) return;
+    const float *b = (const float *)bias.p + e * bias.step + c;
+    float *at = (float *)y.p + e * y.step + c;
+    for (int row = blockIdx.y; row < y.rows; row += gridDim.y) {
+        V v = *(V *)(at + (int64_t)row * y.ld);
+        float *numbers = (float *)&v;
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            numbers[i] += b[i];
+        *(V *)(at + (int64_t)row * y.ld) = v;
+    }
 }
 
 dc_status dc_bias_fwd(dc_cuda *cuda, tensor y, tensor bias) {
-    bias_fwd<<<dim3(div_up((int64_t)y.rows * y.cols, 256), y.e), 256, 0, cuda->stream>>>(y, bias);
+    enum { THREADS = 128, MOST = 2048 }; // rows side by side
+    bool fours = y.cols % 4 == 0 && y.ld % 4 == 0 && (y.e == 1 || y.step % 4 == 0) &&
+                 (uintptr_t)y.p % 16 == 0;
+    int each = fours ? 4 : 1;
+    dim3 grid(div_up(y.cols, THREADS * each), y.rows < MOST ? y.rows : MOST, y.e);
+    if (fours)
+        bias_fwd<float4><<<grid, THREADS, 0, cuda->stream>>>(y, bias);
+    else
+        bias_fwd<float><<<grid, THREADS, 0, cuda->stream>>>(y, bias);
     return dc_cuda_check(cudaGetLastError(), "bias(");
 }
 
@@ -259,6 +276,7 @@ __global__ static void head_dw(tensor x, tensor dy, float *parts) {
     if (c < out) { // the bias
         const float *g = (const float *)dy.p + e * dy.step;
         float sum = 0;
+#pragma unroll 16
         for (int row = from; row < to; row++)
             sum += g[(int64_t)row * dy.ld + c];
         part[(int64_t)x.cols * out + c] = sum;
