@@ -102,7 +102,8 @@ void dc_nets_find(dc_program *p) {
         if (n.back && other_gradients(p, &n)) p->reason[(size_t)r] = other_gradients(p, &n);
         if (!p->reason[(size_t)r].empty()) continue;
         for (size_t i = 0; i < n.linear.size(); i++)
-            p->net_of[(size_t)n.linear[i]] = p->net_of[(size_t)n.activation[i]] = (int)p->nets.size();
+            p->net_of[(size_t)n.linear[i]] = p->net_of[(size_t)n.activation[i]] =
+                (int)p->nets.size();
         p->net_of[(size_t)r] = (int)p->nets.size();
         p->nets.push_back(n);
     }
@@ -135,7 +136,8 @@ static const float *vector_of(const dc_program *p, dc_ref r) {
 }
 
 static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
-    const dc_node *linear = node(p, n->linear[(size_t)i]), *norm = node(p, n->activation[(size_t)i]);
+    const dc_node *linear = node(p, n->linear[(size_t)i]),
+                  *norm = node(p, n->activation[(size_t)i]);
     const dc_node *w = node(p, linear->in[1]);
     mlp_layer *l = &j->layer[i];
     size_t width = (size_t)j->width, e = (size_t)j->e, rows = e * (size_t)j->rows,
