@@ -410,6 +410,7 @@ struct piece { // that a block of the update takes
     int64_t offset;
     int matrix, e, row; // a strip of rows of a member of a matrix; matrix -1: flat, `count` numbers
     int count;
+    int shadow; // of a flat one, all of whose numbers have bf16 copies: which; -1: they have none
 };
 enum { PIECE = 4096, SECTOR = 32 };
 
@@ -458,8 +459,8 @@ struct update_job {
     bool whole_norm;        // the norm is taken of all gradients, not of parts that blocks left
     const final_op *finals; // (final_count)
     int final_count;
-    const shadow *shadows; // (shadow_count)
-    int shadow_count;
+    const shadow *shadows; // (shadow_count); the first loose_count are copied after the update, the others with it
+    int shadow_count, loose_count;
     const piece
         *pieces; // (piece_count); the first train_count are updated here, the others with their dW
     int piece_count, train_count;
@@ -471,7 +472,7 @@ enum { NORM_BLOCKS = 256, SUM_BLOCK = 128 };
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *job);
 dc_status dc_update_run(dc_cuda *cuda, const update_job *job); // after the sums; not the networks'
 dc_status dc_tick_run(dc_cuda *cuda, const update_job *job);
-dc_status dc_shadows_copy(dc_cuda *cuda, const update_job *job); // bf16 copies, after all updates
+dc_status dc_shadows_copy(dc_cuda *cuda, const update_job *job); // loose ones, after all updates
 dc_status dc_shadows_run(dc_cuda *cuda, const update_job *job);  // and panels, without an update
 
 #endif

@@ -290,14 +290,39 @@ static void list_written(dc_program *p) {
 
 // ---- building ----
 
+// Can a bf16 copy be written number by number as its matrix is updated? Else it is loose.
+static bool is_loose(const dc_program *p, const shadow &s) {
+    for (const panels &m : p->matrices)
+        if (m.offset == s.offset) return true;
+    return s.ld != s.cols || s.offset % 4 != 0;
+}
+
+static int64_t end_of(const shadow &s) {
+    return s.offset + (int64_t)s.e * s.rows * s.cols;
+}
+
+// The flat piece that begins at `at` and ends at `end` at the latest: inside of one bf16 copy, or of none.
+static piece flat_piece(const dc_program *p, int64_t at, int64_t end) {
+    int which = -1;
+    end = std::min(end, at + PIECE);
+    for (int i = p->job[1].loose_count; i < (int)p->shadows.size(); i++) {
+        const shadow &s = p->shadows[(size_t)i];
+        if (s.offset > at) end = std::min(end, s.offset);
+        if (s.offset > at || end_of(s) <= at) continue;
+        which = i;
+        end = std::min(end, end_of(s));
+    }
+    return piece{at, -1, 0, 0, (int)(end - at), which};
+}
+
 // What the update walks over: matrices with panels in strips of rows, the rest in flat spans.
 static void list_pieces(dc_program *p, std::vector<piece> *out) {
     std::sort(p->matrices.begin(), p->matrices.end(),
               [](const panels &a, const panels &b) { return a.offset < b.offset; });
     int64_t at = 0;
     auto span = [&](int64_t end) {
-        for (; at < end; at += PIECE)
-            out->push_back(piece{at, -1, 0, 0, (int)(end - at < PIECE ? end - at : PIECE)});
+        for (; at < end; at += out->back().count)
+            out->push_back(flat_piece(p, at, end));
         at = end;
     };
     auto flat = [&](int64_t end) {
@@ -310,7 +335,7 @@ static void list_pieces(dc_program *p, std::vector<piece> *out) {
         for (int e = 0; e < f->e; e++)
             for (int row = 0; row < f->rows; row += strip_rows(is_tf32(p)))
                 out->push_back(
-                    piece{f->offset + ((int64_t)e * f->rows + row) * f->cols, m, e, row, 0});
+                    piece{f->offset + ((int64_t)e * f->rows + row) * f->cols, m, e, row, 0, -1});
         at = f->offset + (int64_t)f->e * f->rows * f->cols;
         at = (at + 3) / 4 * 4;
     }
@@ -409,7 +434,10 @@ static dc_status upload_lists(dc_program *p) {
     j->tf32 = is_tf32(p);
     for (const panels &m : p->matrices)
         j->widest = m.cols > j->widest ? m.cols : j->widest;
+    auto loose = [p](const shadow &s) { return is_loose(p, s); };
     j->shadow_count = (int)p->shadows.size();
+    j->loose_count = (int)(std::stable_partition(p->shadows.begin(), p->shadows.end(), loose) -
+                           p->shadows.begin());
     if (j->shadow_count)
         DC_TRY(
             upload(p, p->shadows.data(), p->shadows.size() * sizeof(shadow), (void **)&j->shadows));
