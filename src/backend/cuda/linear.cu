@@ -173,6 +173,8 @@ dc_status dc_gemm_cuda(dc_cuda *cuda, dc_precision precision, tensor a, bool a_t
 __global__ static void head_fwd(tensor x, tensor w, tensor bias, tensor y) {
     int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x & 31,
         e = blockIdx.y;
+    upstream_wait();
+    downstream_start();
     if (row >= y.rows) return;
     const float *weights = (const float *)w.p + e * w.step,
                 *b = (const float *)bias.p + e * bias.step;
@@ -188,12 +190,14 @@ __global__ static void head_fwd(tensor x, tensor w, tensor bias, tensor y) {
 
 dc_status dc_head_fwd(dc_cuda *cuda, tensor x, tensor w, tensor bias, tensor y) {
     if (x.e == 1) x.step = 0;
-    head_fwd<<<dim3(div_up(y.rows, 8), y.e), 256, 0, cuda->stream>>>(x, w, bias, y);
-    return dc_cuda_check(cudaGetLastError(), "head_fwd(");
+    return launch(cuda, head_fwd, dim3(div_up(y.rows, 8), y.e), 256, 0, 1, false, "head_fwd(", x, w,
+                  bias, y);
 }
 
 __global__ static void head_dx(tensor dy, tensor w, tensor dx, bool add) {
     int c = blockIdx.x * blockDim.x + threadIdx.x, e = blockIdx.z;
+    upstream_wait();
+    downstream_start();
     if (c >= dx.cols) return;
     const float *weights = (const float *)w.p + e * w.step + (int64_t)c * dy.cols;
     for (int row = blockIdx.y; row < dx.rows; row += gridDim.y) {
@@ -208,14 +212,16 @@ __global__ static void head_dx(tensor dy, tensor w, tensor dx, bool add) {
 
 dc_status dc_head_dx(dc_cuda *cuda, tensor dy, tensor w, tensor dx, bool add) {
     int rows = dx.rows < 512 ? dx.rows : 512;
-    head_dx<<<dim3(div_up(dx.cols, 256), rows, dx.e), 256, 0, cuda->stream>>>(dy, w, dx, add);
-    return dc_cuda_check(cudaGetLastError(), "head_dx(");
+    return launch(cuda, head_dx, dim3(div_up(dx.cols, 256), rows, dx.e), 256, 0, 1, false,
+                  "head_dx(", dy, w, dx, add);
 }
 
 // A thread has a column (V: float) or four (float4), and every so many rows.
 template <typename V> __global__ static void bias_fwd(tensor y, tensor bias) {
     enum { N = sizeof(V) / sizeof(float) };
     int c = (blockIdx.x * blockDim.x + threadIdx.x) * N, e = blockIdx.z;
+    upstream_wait();
+    downstream_start();
     if (c >= y.cols) return;
     const float *b = (const float *)bias.p + e * bias.step + c;
     float *at = (float *)y.p + e * y.step + c;
@@ -235,11 +241,8 @@ dc_status dc_bias_fwd(dc_cuda *cuda, tensor y, tensor bias) {
                  (uintptr_t)y.p % 16 == 0;
     int each = fours ? 4 : 1;
     dim3 grid(div_up(y.cols, THREADS * each), y.rows < MOST ? y.rows : MOST, y.e);
-    if (fours)
-        bias_fwd<float4><<<grid, THREADS, 0, cuda->stream>>>(y, bias);
-    else
-        bias_fwd<float><<<grid, THREADS, 0, cuda->stream>>>(y, bias);
-    return dc_cuda_check(cudaGetLastError(), "bias(");
+    return launch(cuda, fours ? bias_fwd<float4> : bias_fwd<float>, grid, THREADS, 0, 1, true,
+                  "bias(", y, bias);
 }
 
 int dc_head_parts(int rows) {

@@ -73,6 +73,7 @@ static dc_status columns_of(dc_program *p, dc_ref from, float *packed, const flo
     tensor t = value_of(p, from);
     size_t row = (size_t)t.cols * sizeof(float);
     *out = packed ? packed : (const float *)t.p;
+    if (packed) p->cuda->early = false; // the kernel follows a copy
     if (packed)
         CU(cudaMemcpy2DAsync(packed, row, t.p, (size_t)t.step * sizeof(float), row, (size_t)t.e,
                              cudaMemcpyDeviceToDevice, p->cuda->stream));
