@@ -1,14 +1,13 @@
 // dcrl bench gen: rows a second of data generation, in memory, on one thread and on all. What `dcrl gen` adds to it is
 // compression by one thread beside the others.
 //
-// Of tables also what the oracles cost, alone and many times over, beside the rows of an episode; both by processor
-// time, which does not see other processes.
+// Of slow sets also what the script costs (an arm's oracles), alone and many times over, beside the rows of an episode;
+// both by processor time, which does not see other processes.
 #include "args.h"
 #include "bench.h"
 
 #include "base/clock.h"
 #include "env/gen.h"
-#include "env/oracle.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -31,7 +30,7 @@ static const char usage[] = "usage: dcrl bench gen [ENV] [--seconds T] [--thread
                             "is named), without writing them.\n\n"
                             "example: dcrl bench gen pointmaze-giant-stitch-v0 --json\n";
 
-enum { EPISODES = 32, AIMS_TRIED = 1000, AIM_ROWS = 30 };
+enum { EPISODES = 32 };
 
 static dc_status measure(const dc_gen *gen, const dc_gen_rows *rows, int threads, double seconds,
                          double *per_second) {
@@ -39,8 +38,8 @@ static dc_status measure(const dc_gen *gen, const dc_gen_rows *rows, int threads
     DC_TRY(dc_pool_new(&pool, threads));
     dc_status status = DC_OK;
     double start = dc_now(), spent = 0;
-    int64_t first = 0, batch = 2 * dc_pool_threads(pool); // a table's episode takes a second or two
-    if (batch > EPISODES || dc_world_spec(gen->world)->maze) batch = EPISODES;
+    int64_t first = 0, batch = 2 * dc_pool_threads(pool); // a slow episode takes a second or two
+    if (batch > EPISODES || !dc_gen_is_slow(dc_world_spec(gen->world)->family)) batch = EPISODES;
     for (; status == DC_OK && spent < seconds; first += batch) {
         status = dc_gen_play(gen, first, batch, rows, pool);
         spent = dc_now() - start;
@@ -56,7 +55,7 @@ static dc_status take_rows(const dc_gen *gen, const dc_env_family *f, void **who
     size_t n = (size_t)(EPISODES * gen->rows);
     int64_t *p = *whole = calloc(n, dc_gen_row_bytes(f));
     if (!p) return dc_fail(DC_NO_MEMORY, NULL, "no memory for %zu rows", n);
-    *rows = (dc_gen_rows){.buttons = p, .obs = (float *)(p + n * (size_t)f->buttons)};
+    *rows = (dc_gen_rows){.extra = p, .obs = (float *)(p + n * (size_t)f->extra)};
     rows->act = rows->obs + n * (size_t)f->obs;
     rows->qpos = rows->act + n * (size_t)f->act;
     rows->qvel = rows->qpos + n * (size_t)f->nq;
@@ -66,45 +65,20 @@ static dc_status take_rows(const dc_gen *gen, const dc_env_family *f, void **who
 
 // ---- what is not simulation ----
 
-// Seconds a row that oracles take: looking and acting every row, and once an aim a new aim and what
-// begins with it.
-static dc_status measure_oracle(const dc_gen *gen, dc_env *env, double *seconds) {
-    const dc_env_family *f = dc_world_spec(gen->world)->family;
-    dc_oracle o = {
-        .plans = gen->kind == DC_DATA_PLAY, .closed = !f->cubes, .reach = dc_manip_reach(f)};
-    dc_sight sight;
-    double action[DC_HAND];
-    int64_t rows = 0;
-    DC_TRY(dc_env_collect(env));
-    double start = dc_now_busy();
-    for (int k = 0; k < AIMS_TRIED; k++) {
-        DC_TRY(dc_env_aim(env, 0.5));
-        dc_env_see(env, &sight);
-        dc_oracle_begin(&o, &sight, &env->draws);
-        rows += o.plans ? o.rows : AIM_ROWS;
-    }
-    for (int64_t k = 0; k < rows; k++) {
-        dc_env_see(env, &sight);
-        dc_oracle_act(&o, &sight, action);
-    }
-    *seconds = (dc_now_busy() - start) / (double)rows;
-    return DC_OK;
-}
-
-typedef struct cost { // of a table
+typedef struct cost { // of a slow set
     double row;       // seconds of processor time
-    double part;      // oracles' time as a part of simulation's
+    double part;      // the script's time as a part of simulation's
 } cost;
 
 static dc_status measure_cost(const dc_gen *gen, const dc_gen_rows *rows, cost *out) {
     dc_philox_draws state;
     dc_env env;
     double own = 0;
-    DC_TRY(dc_env_new(&env, gen->world, dc_draws_philox(&state, gen->seed, 0)));
     double start = dc_now_busy();
-    dc_status status = gen->play(gen, &env, rows);
+    DC_TRY(dc_gen_play(gen, 0, 1, rows, NULL));
     out->row = (dc_now_busy() - start) / (double)gen->rows;
-    if (status == DC_OK) status = measure_oracle(gen, &env, &own);
+    DC_TRY(dc_env_new(&env, gen->world, dc_draws_philox(&state, gen->seed, 0)));
+    dc_status status = dc_gen_time_script(gen, &env, &own);
     out->part = own / (out->row - own);
     dc_env_free(&env);
     return status;
@@ -124,7 +98,7 @@ static dc_status run(const flags *f, dc_env_spec *spec, double speed[2], cost *o
     dc_status status = take_rows(&gen, spec->family, &whole, &rows);
     if (status == DC_OK) status = measure(&gen, &rows, 1, f->seconds / 2, &speed[0]);
     if (status == DC_OK) status = measure(&gen, &rows, (int)f->threads, f->seconds / 2, &speed[1]);
-    if (status == DC_OK && !spec->maze) status = measure_cost(&gen, &rows, own);
+    if (status == DC_OK && dc_gen_is_slow(spec->family)) status = measure_cost(&gen, &rows, own);
     free(whole);
     dc_world_free(world);
     return status;
@@ -152,8 +126,8 @@ dc_status bench_gen(int argc, char **argv) {
                name, speed[0], speed[1], 1e6 * own.row, own.part);
     else
         printf("%s: %.0f rows a second on one thread, %.0f on all\n", name, speed[0], speed[1]);
-    if (!args.json && !spec.maze)
-        printf("a row takes %.0f us of processor time; oracles take %.3f %% of simulation's\n",
+    if (!args.json && own.row > 0)
+        printf("a row takes %.0f us of processor time; the script takes %.3f %% of simulation's\n",
                1e6 * own.row, 100 * own.part);
     return DC_OK;
 }

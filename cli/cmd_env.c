@@ -88,11 +88,6 @@ static dc_status read_array(input *in, const char *name, int ndim, int64_t *shap
     return dc_npz_doubles(&in->npz, entry, &npy, out);
 }
 
-// The array that says what counts as success.
-static const char *target_name(const dc_env_spec *spec) {
-    return spec->maze ? "goal_xy" : "target";
-}
-
 // An array that would not be looked at was meant for something else.
 static dc_status refuse(const input *in, const char *name, const char *by, const char *hint) {
     if (!dc_npz_find(&in->npz, name)) return DC_OK;
@@ -101,13 +96,13 @@ static dc_status refuse(const input *in, const char *name, const char *by, const
 
 static dc_status check_names(const input *in, const dc_env_spec *spec, const dc_replay *r) {
     const char *hint = "leave it out: a reset sets it";
-    DC_TRY(spec->maze ? refuse(in, "target", spec->name, "a maze's is 'goal_xy'")
-                      : refuse(in, "goal_xy", spec->name, "an arm's is 'target'"));
-    if (!spec->family->buttons)
-        DC_TRY(refuse(in, "button_states", spec->name, "leave it out: there are no buttons"));
+    dc_foreign foreign;
+    for (int k = 0; dc_env_foreign(spec->family, k, &foreign); k++)
+        DC_TRY(refuse(in, foreign.name, spec->name, foreign.hint));
     if (!r->tasks) return DC_OK;
-    DC_TRY(refuse(in, target_name(spec), "a start by tasks", hint));
-    return refuse(in, "button_states", "a start by tasks", hint);
+    DC_TRY(refuse(in, dc_env_target_name(spec->family), "a start by tasks", hint));
+    if (!spec->family->extra) return DC_OK;
+    return refuse(in, dc_env_extra_facts(spec->family)->name, "a start by tasks", hint);
 }
 
 // Values (starts, width) must be whole: others would be played as what they are not. Nullable: values
@@ -142,9 +137,10 @@ static dc_status read_input(input *in, const dc_env_spec *spec, dc_replay *r) {
     DC_TRY(read_array(in, "qpos", 2, (int64_t[]){s, f->nq}, &r->qpos, NULL));
     DC_TRY(read_array(in, "qvel", 2, (int64_t[]){s, f->nv}, &r->qvel, NULL));
     DC_TRY(read_array(in, "tasks", 1, (int64_t[]){s}, &r->tasks, NULL));
-    DC_TRY(read_array(in, target_name(spec), 2, (int64_t[]){s, f->oracle}, &r->target, NULL));
-    if (f->buttons)
-        DC_TRY(read_array(in, "button_states", 2, (int64_t[]){s, f->buttons}, &r->buttons, NULL));
+    DC_TRY(read_array(in, dc_env_target_name(f), 2, (int64_t[]){s, f->oracle}, &r->target, NULL));
+    if (f->extra)
+        DC_TRY(read_array(in, dc_env_extra_facts(f)->name, 2, (int64_t[]){s, f->extra}, &r->extra,
+                          NULL));
     DC_TRY(read_array(in, "draws", 2, draws, &r->draws, NULL));
     r->draw_count = draws[1];
     if (r->tasks ? r->qpos || r->qvel : !r->qpos || !r->qvel)
@@ -153,7 +149,8 @@ static dc_status read_input(input *in, const dc_env_spec *spec, dc_replay *r) {
     DC_TRY(check_names(in, spec, r));
     int own = spec->task; // of a single-task form
     DC_TRY(check_whole(in, "tasks", r->tasks, s, 1, own ? own : 1, own ? own : DC_TASKS));
-    return check_whole(in, "button_states", r->buttons, s, f->buttons, 0, 1);
+    const dc_extra *e = dc_env_extra_facts(f);
+    return check_whole(in, dc_env_extra_facts(f)->name, r->extra, s, f->extra, e->low, e->high);
 }
 
 // ---- writing ----
@@ -167,9 +164,9 @@ static dc_status take_output(dc_arena *arena, const dc_env_spec *spec, dc_replay
     r->reward = dc_arena_take(arena, rows * word);
     r->out_goal = dc_arena_take(arena, (size_t)r->starts * (size_t)spec->goal * word);
     r->out_target = dc_arena_take(arena, (size_t)r->starts * (size_t)spec->family->oracle * word);
-    r->out_buttons = dc_arena_take(arena, rows * (size_t)spec->family->buttons);
+    r->out_extra = dc_arena_take(arena, rows * (size_t)spec->family->extra);
     bool all = r->out_qpos && r->out_qvel && r->out_obs && r->success && r->reward && r->out_goal &&
-               r->out_target && r->out_buttons;
+               r->out_target && r->out_extra;
     return all ? DC_OK : DC_NO_MEMORY;
 }
 
@@ -181,11 +178,11 @@ static dc_status put(dc_npz_writer *writer, const dc_env_spec *spec, const dc_re
     DC_TRY(dc_npz_writer_put(writer, "obs", DC_F8, 3, (int64_t[]){s, t, f->obs}, r->out_obs));
     DC_TRY(dc_npz_writer_put(writer, "success", DC_B1, 2, (int64_t[]){s, t}, r->success));
     DC_TRY(dc_npz_writer_put(writer, "reward", DC_F8, 2, (int64_t[]){s, t}, r->reward));
-    DC_TRY(dc_npz_writer_put(writer, target_name(spec), DC_F8, 2, (int64_t[]){s, f->oracle},
+    DC_TRY(dc_npz_writer_put(writer, dc_env_target_name(f), DC_F8, 2, (int64_t[]){s, f->oracle},
                              r->out_target));
-    if (f->buttons)
-        DC_TRY(dc_npz_writer_put(writer, "button_states", DC_U1, 3, (int64_t[]){s, t, f->buttons},
-                                 r->out_buttons));
+    if (f->extra)
+        DC_TRY(dc_npz_writer_put(writer, dc_env_extra_facts(f)->name, DC_U1, 3,
+                                 (int64_t[]){s, t, f->extra}, r->out_extra));
     if (r->tasks)
         DC_TRY(
             dc_npz_writer_put(writer, "goal", DC_F8, 2, (int64_t[]){s, spec->goal}, r->out_goal));

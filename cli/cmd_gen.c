@@ -102,7 +102,7 @@ static dc_status write_lock(const char *env, const flags *f) {
     return status;
 }
 
-// ---- mazes and tables ----
+// ---- sets of episodes ----
 
 // Recorded numbers in place of random ones; *values is the caller's to free.
 static dc_status read_draws(dc_gen *gen, const char *path, int64_t episodes, double **values) {
@@ -193,7 +193,7 @@ static dc_status write_set(const char *env, const flags *f) {
                        set.episodes);
     set.shards = (int)shards;
     set.gen.seed = (uint64_t)f->seed;
-    if (f->trace[0] && spec.maze)
+    if (f->trace[0] && !dc_gen_has_trace(spec.family))
         return dc_fail(DC_USAGE, "leave --trace out", "there is no trace of %s", spec.name);
     dc_text_init(&stem);
     dc_status status = make_set(&set, f, &spec, large, &stem);

@@ -30,43 +30,6 @@ static const char forms[] =
     "-singletask[-taskK] (one task,\n"
     "rewards of 0 and less); then with -v0.\n";
 
-static void list_json(const double *v, int n, dc_text *out) {
-    for (int k = 0; k < n; k++) {
-        dc_text_add(out, k ? ", " : "[");
-        dc_json_number(out, v[k]);
-    }
-    dc_text_add(out, "]");
-}
-
-static void things_json(const dc_env_family *f, const dc_things *t, dc_text *out) {
-    dc_text_add(out, "{\"cubes\": [");
-    for (int c = 0; c < f->cubes; c++) {
-        dc_text_add(out, c ? ", " : "");
-        list_json(t->cubes[c], 3, out);
-    }
-    dc_text_add(out, "], \"buttons\": \"%s\", \"drawer\": ", t->buttons ? t->buttons : "");
-    dc_json_number(out, t->drawer);
-    dc_text_add(out, ", \"window\": ");
-    dc_json_number(out, t->window);
-    dc_text_add(out, "}");
-}
-
-static void task_json(const dc_env_spec *e, int t, dc_text *out) {
-    if (!e->maze) {
-        dc_text_add(out, "{\"start\": ");
-        things_json(e->family, &e->manip[t].start, out);
-        dc_text_add(out, ", \"goal\": ");
-        things_json(e->family, &e->manip[t].goal, out);
-        dc_text_add(out, "}");
-        return;
-    }
-    const dc_maze_task *k = &e->tasks[t];
-    dc_text_add(out, "{\"start\": [%d, %d], \"goal\": [%d, %d]", k->start.i, k->start.j, k->goal.i,
-                k->goal.j);
-    if (e->family->ball) dc_text_add(out, ", \"ball\": [%d, %d]", k->ball.i, k->ball.j);
-    dc_text_add(out, "}");
-}
-
 static void env_json(const dc_env_spec *e, dc_text *out) {
     dc_text_add(out, ", {\"name\": \"%s\", \"about\": \"%s\", ", e->name, e->family->about);
     dc_text_add(out,
@@ -78,7 +41,7 @@ static void env_json(const dc_env_spec *e, dc_text *out) {
     dc_text_add(out, ", \"tasks\": [");
     for (int t = 0; t < DC_TASKS; t++) {
         dc_text_add(out, t ? ", " : "");
-        task_json(e, t, out);
+        dc_env_task_json(e, t, out);
     }
     dc_text_add(out, "]}");
 }

@@ -36,8 +36,8 @@ typedef struct judge {
     dc_env_spec spec;
     dc_npz npz;
     dc_arena arena;
-    int64_t rows, solved;                    // rows: -1 until an array was read
-    float *qpos, *buttons, *rewards, *masks; // (rows, ...)
+    int64_t rows, solved;                  // rows: -1 until an array was read
+    float *qpos, *extra, *rewards, *masks; // (rows, ...)
 } judge;
 
 // An array of the file, (rows, width); the first one says how many rows there are.
@@ -66,8 +66,8 @@ static dc_status judge_rows(judge *j) {
     j->masks = dc_arena_take(&j->arena, bytes);
     if (!j->rewards || !j->masks) return DC_NO_MEMORY;
     for (int64_t r = 0; r < j->rows; r++) {
-        const float *buttons = j->buttons ? j->buttons + r * f->buttons : NULL;
-        j->rewards[r] = (float)dc_task_reward(&j->spec, j->qpos + r * f->nq, buttons);
+        const float *extra = j->extra ? j->extra + r * f->extra : NULL;
+        j->rewards[r] = (float)dc_task_reward(&j->spec, j->qpos + r * f->nq, extra);
         j->masks[r] = j->rewards[r] == 0 ? 0.0F : 1.0F;
         j->solved += j->rewards[r] == 0;
     }
@@ -88,7 +88,7 @@ static dc_status run(judge *j, const char *in, const char *out) {
     const dc_env_family *f = j->spec.family;
     DC_TRY(dc_npz_open(&j->npz, in));
     DC_TRY(read_array(j, "qpos", f->nq, &j->qpos));
-    if (f->buttons) DC_TRY(read_array(j, "button_states", f->buttons, &j->buttons));
+    if (f->extra) DC_TRY(read_array(j, dc_env_extra_facts(f)->name, f->extra, &j->extra));
     DC_TRY(judge_rows(j));
     DC_TRY(write_out(j, out));
     printf("wrote %s: %" PRId64 " rows, %" PRId64 " of them solve %s\n", out, j->rows, j->solved,

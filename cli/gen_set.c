@@ -76,7 +76,7 @@ static void list_columns(maker *m) {
         {"terminals", DC_B1, 0, offsetof(dc_gen_rows, terminals), false},
         {"qpos", DC_F4, f->nq, offsetof(dc_gen_rows, qpos), false},
         {"qvel", DC_F4, f->nv, offsetof(dc_gen_rows, qvel), false},
-        {"button_states", DC_I8, f->buttons, offsetof(dc_gen_rows, buttons), false},
+        {dc_env_extra_facts(f)->name, DC_I8, f->extra, offsetof(dc_gen_rows, extra), false},
         {"qpos", DC_F8, f->nq, offsetof(dc_gen_rows, exact), true},
         {"actions", DC_F8, f->act, offsetof(dc_gen_rows, exact_act), true},
         {"aim", DC_U1, 0, offsetof(dc_gen_rows, aim), true},
@@ -84,7 +84,7 @@ static void list_columns(maker *m) {
         {"ended", DC_B1, 0, offsetof(dc_gen_rows, ended), true},
     };
     for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
-        bool absent = all[k].at == offsetof(dc_gen_rows, buttons) && !f->buttons;
+        bool absent = all[k].at == offsetof(dc_gen_rows, extra) && !f->extra;
         if (!absent && (trace || !all[k].trace)) m->columns[m->column_count++] = all[k];
     }
 }
@@ -323,7 +323,7 @@ static part part_of(const gen_set *s, int k, bool val) {
 
 // Whether what is there stays as it is: sets that take long.
 static bool lasts(const gen_set *s) {
-    return !dc_world_spec(s->gen.world)->maze || s->shards > 1;
+    return dc_gen_is_slow(dc_world_spec(s->gen.world)->family) || s->shards > 1;
 }
 
 // Whether what is there is gone on with; not by what tests ask for.
@@ -417,13 +417,6 @@ static void name_folder(const gen_set *s, char folder[DC_TEXT_MAX]) {
              slash ? s->stem : ".");
 }
 
-// Bytes of a packed row, a few more than in episodes of full length: of tables 235 to 527 were seen,
-// play or noisy, of mazes 20. Cubes that lie still and buttons hardly ever change.
-static double packed_bytes(const dc_env_family *f) {
-    if (f->robot != DC_ARM) return (double)dc_gen_row_bytes(f) * 2 / 3;
-    return 235 + 42 * f->cubes + 3 * f->buttons;
-}
-
 // How much is missing, and the disk for it: for all of it packed, and of one file more for what it is
 // put together from and for its parts, less those that are there.
 static void look(maker *m) {
@@ -439,7 +432,7 @@ static void look(maker *m) {
     double rows = (double)s->gen.rows, row = (double)dc_gen_row_bytes(m->family);
     double raw = m->keeps && m->largest > kept ? (double)(m->largest - kept) * row * rows : 0;
     double twice = (double)(m->all + m->largest) * rows; // rows in files and in what makes one
-    m->need = twice * packed_bytes(m->family) + raw;
+    m->need = twice * dc_gen_packed_bytes(m->family) + raw;
     m->most = twice * row + raw;
 }
 
@@ -511,7 +504,7 @@ static dc_status stopped(const gen_set *s) {
 
 static dc_status make_set(maker *m) {
     gen_set *s = m->set;
-    m->keeps = goes_on(s) && !dc_world_spec(s->gen.world)->maze;
+    m->keeps = goes_on(s) && dc_gen_is_slow(m->family);
     DC_TRY(check_begun(s));
     drop_leftovers(m);
     look(m);

@@ -5,13 +5,13 @@
 //
 //     STEM.npz      STEM-val.npz
 //     STEM-000.npz  STEM-000-val.npz  STEM-001.npz ...
-//     STEM.gen.json            of what they are made; of tables, and of shards
-//     FILE.npz.part-0000 ...   rows of batches of episodes, of tables, until FILE.npz is there
+//     STEM.gen.json            of what they are made; of what takes long, and of shards
+//     FILE.npz.part-0000 ...   rows of batches of episodes, of what takes long, until FILE.npz is there
 //
 // A file appears whole or not at all. So a set that was stopped, or crashed, goes on with the first
 // file that is not there and with the first batch of it that is not; STEM.gen.json sees to it that
 // it is the same set, and that nothing else comes among its files. What a kill left goes with the
-// next command. Mazes in one file take seconds and are made anew.
+// next command. What takes seconds (mazes in one file) is made anew.
 #ifndef GEN_SET_H
 #define GEN_SET_H
 

@@ -154,7 +154,7 @@ static dc_status take_scales(dc_agent *a) {
     if (o->scaling == DC_SCALING_OFF || (o->scaling == DC_SCALING_AUTO && !bytes)) return DC_OK;
     size_t width = (size_t)obs->width, goal = (size_t)a->method.goal;
     double *moments = malloc(2 * width * sizeof *moments);
-    a->scales = malloc(2 * (width + goal) * sizeof *a->scales);
+    a->scales = calloc(2 * (width + goal), sizeof *a->scales);
     dc_status status = moments && a->scales
                            ? dc_dataset_moments(a->data, "obs", a->pool, moments, moments + width)
                            : dc_fail(DC_NO_MEMORY, NULL, "no memory to scale observations");

@@ -20,7 +20,7 @@ dc_status dc_setup_goal(dc_run *run) {
     if (!spec.oracle || o->rep.count) return DC_OK;
     for (const dc_pick *p = spec.family->picks; p < spec.family->picks + DC_PICKS_MAX; p++) {
         int64_t v[] = {p->first, p->count, p->step, p->times};
-        int n = spec.maze ? 2 : 4; // of a maze it is one range
+        int n = p->step ? 4 : 2; // a single range, or one that comes again
         memcpy(o->rep.v + o->rep.count, v, (size_t)n * sizeof *v);
         if (p->times) o->rep.count += n;
     }
@@ -33,7 +33,7 @@ static void whole_path(char path[DC_TEXT_MAX]) {
     free(whole);
 }
 
-// An environment's data has its robot's sizes.
+// An environment's data has its sizes.
 static dc_status check_sizes(const dc_run_options *o, const dc_dataset *data) {
     dc_env_spec spec;
     const char *names[] = {"obs", "act"};

@@ -1,6 +1,8 @@
 // Many episodes at once, by numbered blocks; see env/gen.h.
 #include "env/gen.h"
 
+#include "env/family.h"
+
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,15 +11,33 @@ enum { BLOCKS_MAX = 128, ERROR_TEXT = 400 };
 
 dc_status dc_gen_init(dc_gen *gen, const dc_env_spec *spec, dc_data_kind kind, int64_t *episodes) {
     *gen = (dc_gen){.kind = kind};
-    return spec->maze ? dc_gen_init_maze(gen, spec, episodes)
-                      : dc_gen_init_arm(gen, spec, episodes);
+    return spec->family->ops->data.plan(gen, spec, episodes);
+}
+
+dc_status dc_gen_time_script(const dc_gen *gen, dc_env *env, double *seconds) {
+    const dc_sim *sim = dc_sim_of(env);
+    *seconds = 0;
+    return sim->time_script ? sim->time_script(gen, env, seconds) : DC_OK;
+}
+
+bool dc_gen_is_slow(const dc_env_family *family) {
+    return family->ops->data.slow;
+}
+
+bool dc_gen_has_trace(const dc_env_family *family) {
+    return family->ops->data.trace;
+}
+
+double dc_gen_packed_bytes(const dc_env_family *family) {
+    double (*packed)(const dc_env_family *) = family->ops->data.packed;
+    return packed ? packed(family) : (double)dc_gen_row_bytes(family) * 2 / 3;
 }
 
 // ---- rows ----
 
 size_t dc_gen_row_bytes(const dc_env_family *f) {
     return (size_t)(f->obs + f->act + f->nq + f->nv) * sizeof(float) +
-           (size_t)f->buttons * sizeof(int64_t) + 1;
+           (size_t)f->extra * sizeof(int64_t) + 1;
 }
 
 dc_gen_rows dc_gen_rows_at(const dc_gen_rows *r, const dc_env_family *f, int64_t at) {
@@ -27,7 +47,7 @@ dc_gen_rows dc_gen_rows_at(const dc_gen_rows *r, const dc_env_family *f, int64_t
     out.qpos += at * f->nq;
     out.qvel += at * f->nv;
     out.terminals += at;
-    if (out.buttons) out.buttons += at * f->buttons;
+    if (out.extra) out.extra += at * f->extra;
     if (out.exact) out.exact += at * f->nq;
     if (out.exact_act) out.exact_act += at * f->act;
     if (out.aim) out.aim += at;
@@ -56,7 +76,7 @@ static dc_status play_numbered(const job *j, dc_env *env, int64_t k) {
                                             gen->draw_count)
                             : dc_draws_philox(&philox, gen->seed, (uint64_t)(j->first + k));
     dc_gen_rows out = dc_gen_rows_at(j->out, dc_world_spec(gen->world)->family, k * gen->rows);
-    DC_TRY(gen->play(gen, env, &out));
+    DC_TRY(dc_sim_of(env)->play(gen, env, &out));
     if (gen->draws && list.used > list.count)
         return dc_fail(DC_BAD_INPUT, NULL, "episode %lld takes %lld draws and was given %lld",
                        (long long)(j->first + k), (long long)list.used, (long long)list.count);

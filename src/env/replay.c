@@ -20,8 +20,10 @@ static void put_state(const dc_replay *r, const dc_env *env, int64_t row, dc_out
     const dc_env_family *f = dc_world_spec(env->world)->family;
     memcpy(r->out_qpos + row * f->nq, dc_env_qpos(env), (size_t)f->nq * sizeof(double));
     memcpy(r->out_qvel + row * f->nv, dc_env_qvel(env), (size_t)f->nv * sizeof(double));
-    for (int k = 0; k < f->buttons; k++)
-        r->out_buttons[row * f->buttons + k] = env->buttons[k];
+    double extra[DC_EXTRA_MAX];
+    dc_env_extra(env, extra);
+    for (int k = 0; k < f->extra; k++)
+        r->out_extra[row * f->extra + k] = (uint8_t)extra[k];
     r->success[row] = outcome.success;
     r->reward[row] = outcome.reward;
 }
@@ -31,7 +33,7 @@ static dc_status begin(const dc_replay *r, dc_env *env, int64_t s) {
     const dc_env_family *f = spec->family;
     if (!r->tasks) {
         DC_TRY(dc_env_set(env, r->qpos + s * f->nq, r->qvel + s * f->nv,
-                          r->buttons ? r->buttons + s * f->buttons : NULL));
+                          r->extra ? r->extra + s * f->extra : NULL));
         for (int k = 0; k < f->oracle; k++)
             env->goal[k] = r->target ? r->target[f->oracle * s + k] : 0;
         return DC_OK;

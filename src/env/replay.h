@@ -16,7 +16,7 @@ typedef struct dc_replay {
     const double *qvel;    // (starts, nv)
     const double *tasks;   // (starts) whole numbers
     const double *target;  // (starts, oracle) with qpos: what counts as success; NULL: zeros
-    const double *buttons; // (starts, buttons) with qpos: states, 0 or 1; NULL: zeros
+    const double *extra;   // (starts, extra) with qpos: whole numbers; NULL: zeros
     const double *actions; // (starts, steps, act)
     bool float_actions;    // actions are float32 numbers
     const double
@@ -24,14 +24,14 @@ typedef struct dc_replay {
     int64_t draw_count;
     uint64_t seed;
     // Out. Row 0 is the start, row t + 1 what step t led to.
-    double *out_qpos;     // (starts, steps + 1, nq)
-    double *out_qvel;     // (starts, steps + 1, nv)
-    double *out_obs;      // (starts, steps + 1, obs)
-    uint8_t *success;     // (starts, steps + 1) of row 0: of the start itself
-    double *reward;       // (starts, steps + 1)
-    double *out_goal;     // (starts, goal) with tasks: what a policy would see
-    double *out_target;   // (starts, oracle) what counts as success
-    uint8_t *out_buttons; // (starts, steps + 1, buttons)
+    double *out_qpos;   // (starts, steps + 1, nq)
+    double *out_qvel;   // (starts, steps + 1, nv)
+    double *out_obs;    // (starts, steps + 1, obs)
+    uint8_t *success;   // (starts, steps + 1) of row 0: of the start itself
+    double *reward;     // (starts, steps + 1)
+    double *out_goal;   // (starts, goal) with tasks: what a policy would see
+    double *out_target; // (starts, oracle) what counts as success
+    uint8_t *out_extra; // (starts, steps + 1, extra)
 } dc_replay;
 
 // Play everything. Errors: DC_BAD_INPUT for too few draws; what MuJoCo complains of.

@@ -1,13 +1,13 @@
-// Simulation of mazes and of tables with a robot arm on MuJoCo. A dc_world is what every copy of an environment shares (names
-// and the compiled model, both read-only); a dc_env is one copy, to be used by one thread at a
-// time.
+// Simulation of environments. A dc_world is what every copy of an environment shares (its name's
+// meaning and the compiled model, both read-only); a dc_env is one copy, to be used by one thread at a
+// time. What happens in it is the family's (env/family.h); here is what all of them have in common.
 //
 //     name -> dc_env_find -> dc_world_new -> dc_env_new -> dc_env_reset -> dc_env_step -> ...
 //
 // Physics, order of draws, and what is observed when are OGBench's, to the bit where the libraries
-// allow (tests/env/test_maze_parity.py, test_manip_parity.py). MuJoCo's errors and warnings come back as statuses; an
-// environment whose step failed can be reset and used again. A build without MuJoCo has the same
-// functions, and dc_world_new says what is missing.
+// allow (tests/env/test_maze_parity.py, test_manip_parity.py). The simulator's errors and warnings
+// come back as statuses; an environment whose step failed can be reset and used again. In a build
+// without MuJoCo dc_world_new says what is missing.
 #ifndef DC_ENV_SIM_H
 #define DC_ENV_SIM_H
 
@@ -16,57 +16,25 @@
 
 typedef struct dc_world dc_world;
 
-// Compose and compile the model. Errors: DC_UNSUPPORTED without MuJoCo, DC_IO without OGBench's
+// Compose and compile the model. Errors: DC_UNSUPPORTED without the simulator, DC_IO without OGBench's
 // files.
 dc_status dc_world_new(dc_world **world, const dc_env_spec *spec);
 void dc_world_free(dc_world *world); // Nullable: world
 const dc_env_spec *dc_world_spec(const dc_world *world);
-// Write the compiled model as MuJoCo's own binary file (.mjb).
+// Write the compiled model, with all that can be seen, as the simulator's own binary file (.mjb).
 dc_status dc_world_save(const dc_world *world, const char *path);
-
-// What is wanted of a table: its task, or, when data is collected, one thing at a time.
-typedef enum dc_aim_kind {
-    DC_AIM_TASK,
-    DC_AIM_CUBE,
-    DC_AIM_BUTTON,
-    DC_AIM_DRAWER,
-    DC_AIM_WINDOW
-} dc_aim_kind;
-enum { DC_AIMS = 5 };
-
-typedef struct dc_aim {
-    dc_aim_kind at;
-    int cube, button; // the ones that were wanted last
-    double turn[4];   // of the cube
-} dc_aim;
-
-// What an oracle is told of a table (env/oracle.h).
-typedef struct dc_thing {
-    double at[3], yaw;    // a cube, the top of a button, the handle of drawer or window
-    double to[3], to_yaw; // where it should be
-    bool right;           // a button that has the state it should have
-} dc_thing;
-
-typedef struct dc_sight {
-    dc_aim_kind aim;
-    double time;
-    double hand[3], yaw, opening, contact; // of the gripper
-    dc_thing things[DC_AIMS];              // by kind of aim
-} dc_sight;
 
 typedef struct dc_env {
     const dc_world *world;
-    struct mjData_ *data;
     dc_draws draws; // where random numbers come from; may be exchanged at any time
     // What counts as success, family->oracle numbers: xy, or on a table xyz of each cube, state of
     // each button, position of drawer and window.
     double goal[DC_TARGET_MAX];
     bool float_actions; // actions are float32 numbers: rounded as numpy does where it matters
-    // Of tables only:
-    struct mjData_ *arm;             // of inverse kinematics
-    uint8_t buttons[DC_BUTTONS_MAX]; // states: 0 or 1
-    bool success;                    // of the last step
-    dc_aim aim;
+    // The state: of MuJoCo, of it (nq) and (nv), and what only the family knows. Nullable: own
+    struct mjData_ *data;
+    double *qpos, *qvel;
+    void *own;
 } dc_env;
 
 typedef struct dc_outcome {
@@ -82,31 +50,24 @@ void dc_env_free(dc_env *env); // safe on a zeroed struct, and twice
 // goal that a policy sees: (spec.goal).
 // Nullable: goal
 dc_status dc_env_reset(dc_env *env, int task, double *goal);
-// The same in a maze from any cell to any other.
-dc_status dc_env_begin(dc_env *env, const dc_maze_task *task, double *goal);
-// Put the environment into a state, qpos (nq), qvel (nv) and buttons (buttons), as if it had just
-// been made. Nullable: buttons (all 0)
-dc_status dc_env_set(dc_env *env, const double *qpos, const double *qvel, const double *buttons);
+// Put the environment into a state, qpos (nq), qvel (nv) and extra (extra), as if it had just been
+// made. Nullable: extra (all 0)
+dc_status dc_env_set(dc_env *env, const double *qpos, const double *qvel, const double *extra);
 // Take an action (act); writes the observation (obs) that belongs to it. After a teleport the
 // observation is still the one before the jump.
 dc_status dc_env_step(dc_env *env, const double *action, double *obs, dc_outcome *outcome);
 
-// The state now: obs (obs), qpos (nq), qvel (nv); success of the state itself.
+// The state now: obs (obs), qpos (nq), qvel (nv), extra (extra); success of the state itself.
 void dc_env_observe(const dc_env *env, double *obs);
 const double *dc_env_qpos(const dc_env *env);
 const double *dc_env_qvel(const dc_env *env);
+void dc_env_extra(const dc_env *env, double *extra);
 dc_outcome dc_env_judge(const dc_env *env);
-// A cell's centre with the reference's noise of up to 1 per axis (two draws).
-void dc_env_near(dc_env *env, dc_cell cell, double xy[2]);
 
-// Data collection on a table: put everything somewhere and aim at something; aim at something else
-// (`stack`: chance that a cube goes onto another); tell what an oracle is told.
-dc_status dc_env_collect(dc_env *env);
-dc_status dc_env_aim(dc_env *env, double stack);
-void dc_env_see(const dc_env *env, dc_sight *sight);
-
+// Call work(ctx), which calls into the simulator on this copy, with its errors as a status.
+dc_status dc_env_guard(dc_env *env, void (*work)(void *ctx), void *ctx);
 // The control step's physics alone, without anything of the environment around it: what a bare loop
-// costs.
+// costs. Where controls are no actions they stay.
 dc_status dc_env_physics(dc_env *env, const double *action, int steps);
 
 #endif

@@ -1,199 +1,51 @@
-// The tables behind env/spec.h. Cell (i, j) is a square of 4 x 4 whose centre is x = 4j - 4, y = 4i
-// - 4, so that cell (1, 1) lies at the origin; maps are written top row first, as OGBench does.
-// Tables with a robot arm have their rows in manip.c.
+// Names and what they mean, see spec.h; the rows come from the families' tables.
 #include "env/spec.h"
 
 #include "base/options.h"
+#include "env/family.h"
 
 #include <stdio.h>
 #include <string.h>
 
-// ---- tables ----
+enum { ROWS_MAX = 64 };
 
-static const dc_maze arena = {
-    .name = "arena",
-    .rows = 8,
-    .cols = 8,
-    .cells = "11111111"
-             "10000001"
-             "10000001"
-             "10000001"
-             "10000001"
-             "10000001"
-             "10000001"
-             "11111111",
+static const dc_family_ops *const families[] = {
+#define DC_FAMILY(name) &dc_##name,
+#include "env/families.def"
+#undef DC_FAMILY
 };
-
-static const dc_maze medium = {
-    .name = "medium",
-    .rows = 8,
-    .cols = 8,
-    .cells = "11111111"
-             "10011001"
-             "10010001"
-             "11000111"
-             "10010001"
-             "10100101"
-             "10001001"
-             "11111111",
-};
-
-static const dc_maze large = {
-    .name = "large",
-    .rows = 9,
-    .cols = 12,
-    .cells = "111111111111"
-             "100001000001"
-             "101101010101"
-             "100000010001"
-             "101111011101"
-             "100101000001"
-             "110101010111"
-             "100100010001"
-             "111111111111",
-};
-
-static const dc_maze giant = {
-    .name = "giant",
-    .rows = 12,
-    .cols = 16,
-    .cells = "1111111111111111"
-             "1010000001100001"
-             "1010110101001101"
-             "1000100100010001"
-             "1011101111110101"
-             "1000100010000101"
-             "1110101001010111"
-             "1000100100010001"
-             "1010101111110101"
-             "1011100010001101"
-             "1000001000100001"
-             "1111111111111111",
-};
-
-static const dc_maze teleport = {
-    .name = "teleport",
-    .rows = 9,
-    .cols = 12,
-    .cells = "111111111111"
-             "100000101001"
-             "110100010011"
-             "110111000001"
-             "100001010101"
-             "101101010101"
-             "101101010101"
-             "100001000101"
-             "111111111111",
-    .in_count = 2,
-    .out_count = 3,
-    .in = {{4, 6}, {5, 1}},
-    .out = {{1, 7}, {6, 1}, {6, 10}},
-};
-
-// Start, goal and, for antsoccer, where the ball starts.
-static const dc_maze_task medium_tasks[DC_TASKS] = {
-    {.start = {1, 1}, .goal = {6, 6}}, {.start = {6, 1}, .goal = {1, 6}},
-    {.start = {5, 3}, .goal = {4, 2}}, {.start = {6, 5}, .goal = {6, 1}},
-    {.start = {2, 6}, .goal = {1, 1}},
-};
-static const dc_maze_task large_tasks[DC_TASKS] = {
-    {.start = {1, 1}, .goal = {7, 10}}, {.start = {5, 4}, .goal = {7, 1}},
-    {.start = {7, 4}, .goal = {1, 10}}, {.start = {3, 8}, .goal = {5, 4}},
-    {.start = {1, 1}, .goal = {5, 4}},
-};
-static const dc_maze_task giant_tasks[DC_TASKS] = {
-    {.start = {1, 1}, .goal = {10, 14}}, {.start = {1, 14}, .goal = {10, 1}},
-    {.start = {8, 14}, .goal = {1, 1}},  {.start = {8, 3}, .goal = {5, 12}},
-    {.start = {5, 9}, .goal = {3, 8}},
-};
-static const dc_maze_task teleport_tasks[DC_TASKS] = {
-    {.start = {1, 10}, .goal = {7, 1}}, {.start = {1, 1}, .goal = {7, 10}},
-    {.start = {5, 6}, .goal = {7, 10}}, {.start = {7, 1}, .goal = {7, 10}},
-    {.start = {5, 6}, .goal = {7, 1}},
-};
-static const dc_maze_task soccer_arena_tasks[DC_TASKS] = {
-    {.start = {1, 6}, .ball = {2, 3}, .goal = {5, 2}},
-    {.start = {2, 2}, .ball = {5, 5}, .goal = {2, 2}},
-    {.start = {6, 1}, .ball = {2, 3}, .goal = {6, 6}},
-    {.start = {6, 6}, .ball = {1, 1}, .goal = {6, 1}},
-    {.start = {4, 6}, .ball = {6, 2}, .goal = {1, 6}},
-};
-static const dc_maze_task soccer_medium_tasks[DC_TASKS] = {
-    {.start = {1, 1}, .ball = {3, 4}, .goal = {6, 6}},
-    {.start = {6, 1}, .ball = {6, 5}, .goal = {1, 1}},
-    {.start = {5, 3}, .ball = {4, 2}, .goal = {6, 5}},
-    {.start = {6, 5}, .ball = {1, 1}, .goal = {5, 3}},
-    {.start = {1, 6}, .ball = {6, 1}, .goal = {1, 6}},
-};
-
-#define MAZE(robot_, obs_, act_, nq_, nv_, at, reach, settle_, task_)                              \
-    .robot = robot_, .obs = obs_, .act = act_, .nq = nq_, .nv = nv_, .goal_at = at,                \
-    .tolerance = reach, .settle = settle_, .task = task_, .oracle = 2, .picks = {{at, 2, 0, 1}}
-
-static const dc_env_family point_maze = {.name = "pointmaze",
-                                         .about = "a point mass finds its way",
-                                         MAZE(DC_POINT, 2, 2, 2, 2, 0, 1.0, 5, 1)};
-static const dc_env_family ant_maze = {.name = "antmaze",
-                                       .about = "an ant walks to a place",
-                                       MAZE(DC_ANT, 29, 8, 15, 14, 0, 0.5, 5, 1)};
-static const dc_env_family humanoid_maze = {.name = "humanoidmaze",
-                                            .about = "a humanoid walks to a place",
-                                            MAZE(DC_HUMANOID, 69, 21, 28, 27, 0, 0.5, 40, 1)};
-static const dc_env_family ant_soccer = {.name = "antsoccer",
-                                         .about = "an ant dribbles a ball to a place",
-                                         .ball = true,
-                                         MAZE(DC_ANT, 42, 8, 22, 20, 15, 0.5, 10, 4)};
-
-static const struct {
-    const dc_env_family *family;
-    const dc_maze *maze;
-    const dc_maze_task *tasks;
-    int horizon;
-} mazes[] = {
-    {&point_maze, &medium, medium_tasks, 1000},
-    {&point_maze, &large, large_tasks, 1000},
-    {&point_maze, &giant, giant_tasks, 1000},
-    {&point_maze, &teleport, teleport_tasks, 1000},
-    {&ant_maze, &medium, medium_tasks, 1000},
-    {&ant_maze, &large, large_tasks, 1000},
-    {&ant_maze, &giant, giant_tasks, 1000},
-    {&ant_maze, &teleport, teleport_tasks, 1000},
-    {&humanoid_maze, &medium, medium_tasks, 2000},
-    {&humanoid_maze, &large, large_tasks, 2000},
-    {&humanoid_maze, &giant, giant_tasks, 4000},
-    {&ant_soccer, &arena, soccer_arena_tasks, 1000},
-    {&ant_soccer, &medium, soccer_medium_tasks, 1000},
-};
-enum { MAZES = sizeof mazes / sizeof mazes[0], ROWS = MAZES + DC_MANIPS };
+enum { FAMILIES = sizeof families / sizeof families[0] };
 
 // ---- names ----
 
-// FAMILY-MAZE or TABLE, then the tail.
+// FAMILY-VARIANT or FAMILY, then the tail.
 static void write_name(dc_env_spec *spec, const char *tail) {
-    snprintf(spec->name, sizeof spec->name, "%s%s%s%s", spec->family->name, spec->maze ? "-" : "",
-             spec->maze ? spec->maze->name : "", tail);
+    const char *variant = spec->variant;
+    snprintf(spec->name, sizeof spec->name, "%s%s%s%s", spec->family->name, variant ? "-" : "",
+             variant ? variant : "", tail);
 }
 
 bool dc_env_row(dc_env_spec *spec, int index) {
-    if (index < 0 || index >= ROWS) return false;
-    if (index < MAZES) {
-        *spec = (dc_env_spec){.family = mazes[index].family,
-                              .maze = mazes[index].maze,
-                              .tasks = mazes[index].tasks,
-                              .horizon = mazes[index].horizon};
-    } else {
-        const dc_manip_row *row = &dc_manip_rows[index - MAZES];
-        *spec = (dc_env_spec){.family = &row->family, .manip = row->tasks, .horizon = row->horizon};
-    }
-    spec->goal = spec->family->obs;
-    write_name(spec, "-v0");
-    return true;
+    if (index < 0) return false;
+    for (int k = 0; k < FAMILIES; k++)
+        for (const dc_env_entry *e = families[k]->entries; e->family; e++) {
+            if (index--) continue;
+            *spec = (dc_env_spec){.family = e->family,
+                                  .variant = e->variant,
+                                  .maze = e->maze,
+                                  .tasks = e->tasks,
+                                  .horizon = e->horizon};
+            spec->goal = spec->family->obs;
+            write_name(spec, "-v0");
+            return true;
+        }
+    return false;
 }
 
 bool dc_env_has_tasks(const char *name) {
-    static const char *const words[] = {"maze", "soccer", "cube", "scene", "puzzle"};
-    for (size_t w = 0; w < sizeof words / sizeof words[0]; w++)
-        if (strstr(name, words[w])) return true;
+    for (int k = 0; k < FAMILIES; k++)
+        for (const char *const *word = families[k]->words; *word; word++)
+            if (strstr(name, *word)) return true;
     return false;
 }
 
@@ -223,14 +75,13 @@ const char *dc_data_word(dc_data_kind kind) {
     return words[kind];
 }
 
-// What stands behind FAMILY-MAZE or TABLE; false if something is left that means nothing.
+// What stands behind FAMILY-VARIANT or FAMILY; false if something is left that means nothing.
 static bool read_tail(dc_env_spec *spec, const char *rest) {
-    int first = spec->maze ? DC_DATA_NAVIGATE : DC_DATA_PLAY;
-    int last = spec->maze ? DC_DATA_EXPLORE : DC_DATA_NOISY;
-    for (int w = first; w <= last; w++)
+    const dc_family_data *data = &spec->family->ops->data;
+    for (int w = (int)data->first; w <= (int)data->last; w++)
         if (spec->data == DC_DATA_ANY && take(&rest, dc_data_word((dc_data_kind)w)))
             spec->data = (dc_data_kind)w;
-    spec->large = !spec->maze && spec->data != DC_DATA_ANY && take(&rest, "100m");
+    spec->large = data->hundred && spec->data != DC_DATA_ANY && take(&rest, "100m");
     if (take(&rest, "oraclerep"))
         spec->oracle = true;
     else if (take(&rest, "singletask"))
@@ -267,13 +118,14 @@ void dc_env_data_name(const dc_env_spec *spec, dc_data_kind kind, bool hundred,
 }
 
 static dc_status unknown(const char *name) {
-    dc_env_spec base[ROWS];
-    const char *list[ROWS];
-    for (int r = 0; dc_env_row(&base[r], r); r++) {
-        write_name(&base[r], "");
-        list[r] = base[r].name;
+    dc_env_spec base[ROWS_MAX];
+    const char *list[ROWS_MAX];
+    size_t count = 0;
+    for (; count < ROWS_MAX && dc_env_row(&base[count], (int)count); count++) {
+        write_name(&base[count], "");
+        list[count] = base[count].name;
     }
-    const char *near = dc_nearest(name, list, ROWS);
+    const char *near = dc_nearest(name, list, count);
     if (near)
         return dc_fail(DC_USAGE, NULL, "unknown environment '%s': did you mean '%s'?", name, near);
     return dc_fail(DC_USAGE, "dcrl list envs shows them, and how a name is put together",
@@ -290,38 +142,37 @@ dc_status dc_env_find(dc_env_spec *spec, const char *name) {
     return unknown(name);
 }
 
-// ---- geometry ----
+// ---- facts of the family ----
 
-bool dc_maze_wall(const dc_maze *maze, dc_cell cell) {
-    if (cell.i < 0 || cell.j < 0 || cell.i >= maze->rows || cell.j >= maze->cols) return true;
-    return maze->cells[cell.i * maze->cols + cell.j] == '1';
+const char *dc_env_target_name(const dc_env_family *family) {
+    return family->ops->target;
 }
 
-void dc_maze_xy(dc_cell cell, double xy[2]) {
-    xy[0] = 4.0 * cell.j - 4.0;
-    xy[1] = 4.0 * cell.i - 4.0;
+const dc_extra *dc_env_extra_facts(const dc_env_family *family) {
+    return &family->ops->extra;
 }
 
-dc_cell dc_maze_cell(const double xy[2]) {
-    return (dc_cell){(int)((xy[1] + 6.0) / 4.0), (int)((xy[0] + 6.0) / 4.0)};
+void dc_env_task_json(const dc_env_spec *spec, int task, dc_text *out) {
+    spec->family->ops->task_json(spec, task, out);
 }
 
-int dc_maze_steps(const dc_maze *maze, dc_cell goal, int *steps, dc_cell *order) {
-    static const dc_cell around[4] = {{-1, 0}, {0, -1}, {1, 0}, {0, 1}};
-    dc_cell own[DC_MAZE_CELLS], *queue = order ? order : own;
-    int head = 0, tail = 0;
-    for (int c = 0; c < maze->rows * maze->cols; c++)
-        steps[c] = -1;
-    steps[goal.i * maze->cols + goal.j] = 0;
-    queue[tail++] = goal;
-    while (head < tail) {
-        dc_cell at = queue[head++];
-        for (int k = 0; k < 4; k++) {
-            dc_cell next = {at.i + around[k].i, at.j + around[k].j};
-            if (dc_maze_wall(maze, next) || steps[next.i * maze->cols + next.j] >= 0) continue;
-            steps[next.i * maze->cols + next.j] = steps[at.i * maze->cols + at.j] + 1;
-            queue[tail++] = next;
-        }
+// Each family's target array, then each family's extra array.
+bool dc_env_foreign(const dc_env_family *family, int index, dc_foreign *foreign) {
+    const dc_family_ops *own = family->ops;
+    for (int k = 0; k < FAMILIES; k++) {
+        const char *name = families[k]->target;
+        if (strcmp(name, own->target) == 0 || index--) continue;
+        foreign->name = name;
+        snprintf(foreign->hint, sizeof foreign->hint, "%s's is '%s'", own->noun, own->target);
+        return true;
     }
-    return tail;
+    for (int k = 0; k < FAMILIES; k++) {
+        const dc_extra *extra = &families[k]->extra;
+        bool has = family->extra && extra->name && !strcmp(own->extra.name, extra->name);
+        if (!extra->name || has || index--) continue;
+        foreign->name = extra->name;
+        snprintf(foreign->hint, sizeof foreign->hint, "leave it out: there are no %s", extra->what);
+        return true;
+    }
+    return false;
 }

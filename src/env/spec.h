@@ -1,28 +1,26 @@
-// Environments as facts: names, sizes, maps, tasks, goals and time limits of OGBench's mazes and of
-// its tables with a robot arm, with no simulator behind them. data/ and cli/ ask here what a name
-// means; env/sim builds a world from it.
+// Environments as facts: names, sizes, tasks, goals and time limits of OGBench's mazes and of its
+// tables with a robot arm, with no simulator behind them. data/ and cli/ ask here what a name means;
+// env/sim builds a world from it. The facts themselves stand in the families' folders (families.def).
 //
 // A name is OGBench's, with the parts in brackets left out at will:
-//     FAMILY-MAZE[-navigate|-stitch|-explore][-oraclerep | -singletask[-taskK]][-v0]
-//     TABLE[-play[-100m]|-noisy[-100m]][-oraclerep | -singletask[-taskK]][-v0]
+//     FAMILY[-VARIANT][-DATA[-100m]][-oraclerep | -singletask[-taskK]][-v0]
+// where DATA is navigate, stitch or explore of a maze, play or noisy of an arm, and 100m an arm's.
 #ifndef DC_ENV_SPEC_H
 #define DC_ENV_SPEC_H
 
 #include "base/status.h"
+#include "base/text.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum {
     DC_TASKS = 5,
-    DC_PADS_MAX = 3,
     DC_ENV_NAME_MAX = 64,
-    DC_CUBES_MAX = 8,
-    DC_BUTTONS_MAX = 24,
     DC_TARGET_MAX = 24, // numbers that say what a task wants
+    DC_EXTRA_MAX = 24,  // numbers of a state beside qpos and qvel
     DC_PICKS_MAX = 3,
 };
-
-typedef enum dc_robot { DC_POINT, DC_ANT, DC_HUMANOID, DC_ARM } dc_robot;
 
 typedef enum dc_data_kind {
     DC_DATA_ANY,
@@ -35,62 +33,40 @@ typedef enum dc_data_kind {
 
 const char *dc_data_word(dc_data_kind kind); // "navigate" and so on
 
-typedef struct dc_cell {
-    int i, j; // row, column
-} dc_cell;
-
-typedef struct dc_maze_task {
-    dc_cell start, goal, ball; // ball: antsoccer only
-} dc_maze_task;
-
-typedef struct dc_maze {
-    const char *name;
-    int rows, cols;
-    const char *cells;       // (rows, cols) '1' is a wall, '0' is free
-    int in_count, out_count; // teleport pads
-    dc_cell in[DC_PADS_MAX], out[DC_PADS_MAX];
-} dc_maze;
-
-// How the things on a table lie.
-typedef struct dc_things {
-    double cubes[DC_CUBES_MAX][3]; // xyz
-    const char *buttons;           // '0' or '1' each
-    double drawer, window;         // positions along their slides
-} dc_things;
-
-typedef struct dc_manip_task {
-    dc_things start, goal;
-} dc_manip_task;
-
-// Columns of an observation: `count` from `first` on, the same again `step` further, `times` times.
+// Columns of an observation: `count` from `first` on; if `step` is not 0 the same again `step`
+// further, `times` times in all.
 typedef struct dc_pick {
     int first, count, step, times;
 } dc_pick;
 
+// Numbers of a state beside qpos and qvel, as arrays of files call them: whole, from low to high.
+typedef struct dc_extra {
+    const char *name, *what; // "button_states", "buttons"; NULL: a family has none
+    int low, high;
+} dc_extra;
+
+// What all environments with the same name in front have in common: "antmaze", "cube-double".
 typedef struct dc_env_family {
     const char *name, *about;
-    dc_robot robot;
-    bool ball;
+    const struct dc_family_ops *ops; // what it can do: env/family.h
+    const void *own;                 // Nullable: facts that only its ops know
     int obs, act, nq, nv;
+    int extra;        // numbers of a state beside qpos and qvel; ops->extra says what they are
     int goal_at;      // mazes: the goal's xy is qpos[goal_at], qpos[goal_at + 1]
     double tolerance; // success: place within this of the goal
     int settle;       // random steps before the goal's observation is taken
     int task;         // default task of the single-task form
     int oracle;       // values of a goal in oraclerep form, and numbers that say what a task wants
     dc_pick picks[DC_PICKS_MAX]; // where an observation has them, in order
-    // Tables only:
-    int cubes, buttons; // how many
-    int cols;           // of a grid of buttons that toggle their neighbours, too; 0: no grid
-    int slides;         // drawer and window: 2 or 0
 } dc_env_family;
 
 // What a name means.
 typedef struct dc_env_spec {
     char name[DC_ENV_NAME_MAX]; // written out, with -v0 and without the data's word
     const dc_env_family *family;
-    const dc_maze *maze;        // Nullable: a table has none
-    const dc_maze_task *tasks;  // (DC_TASKS) of a maze
-    const dc_manip_task *manip; // (DC_TASKS) of a table
+    const char *variant;        // Nullable: "medium" of antmaze-medium
+    const struct dc_maze *maze; // Nullable: the floor plan (env/maze/maze.h), which dcrl map draws
+    const void *tasks;          // (DC_TASKS) of the family's own type
     dc_data_kind data;          // the data's word in the name
     bool large;                 // of it the set of 100 million transitions
     bool oracle;                // goals are what counts of an observation, not all of it
@@ -106,37 +82,22 @@ void dc_env_plain(dc_env_spec *spec);
 // OGBench's name of a set of data: "cube-single-play-100m-v0". The form of the task does not matter.
 void dc_env_data_name(const dc_env_spec *spec, dc_data_kind kind, bool hundred,
                       char name[DC_ENV_NAME_MAX]);
-// Whether a name looks like one of a maze or table (and not a lock's), however misspelt.
+// Whether a name looks like one of a family's (and not a lock's), however misspelt.
 bool dc_env_has_tasks(const char *name);
 // The plain environments one by one: false when there is no row `index`.
 bool dc_env_row(dc_env_spec *spec, int index);
 
-// manip.c: the tables with a robot arm.
-typedef struct dc_manip_row {
-    dc_env_family family;
-    const dc_manip_task *tasks; // (DC_TASKS)
-    int horizon;
-    // Of its data:
-    int episodes;    // of the published set
-    double random;   // noisy data: part of actions that are random
-    double stack[2]; // range of an episode's chance that a cube goes onto another
-} dc_manip_row;
-enum { DC_MANIPS = 10 };
-extern const dc_manip_row dc_manip_rows[DC_MANIPS];
-// Where arm and things may be put: low and high corners.
-typedef struct dc_reach {
-    double arm[2][3], things[2][2];
-} dc_reach;
-const dc_reach *dc_manip_reach(const dc_env_family *family);
-
-bool dc_maze_wall(const dc_maze *maze, dc_cell cell); // true outside of the map, too
-void dc_maze_xy(dc_cell cell, double xy[2]);
-// The cell of a place; rounds towards zero, as the reference does.
-dc_cell dc_maze_cell(const double xy[2]);
-// Steps from every cell to `goal` by the shortest way: steps (rows, cols), -1 where there is none.
-// Returns how many cells have a way, and lists them nearest first: order (rows * cols). Nullable:
-// order
-enum { DC_MAZE_CELLS = 256 };
-int dc_maze_steps(const dc_maze *maze, dc_cell goal, int *steps, dc_cell *order);
+// What files call the numbers that say what a task wants; what a state has beside qpos and qvel.
+const char *dc_env_target_name(const dc_env_family *family);
+const dc_extra *dc_env_extra_facts(const dc_env_family *family);
+// A task, 0 ... 4, as a JSON object.
+void dc_env_task_json(const dc_env_spec *spec, int task, dc_text *out);
+// Arrays of files that hold something else than qpos and qvel belong to families. The names that an
+// environment does not know, one by one, with what to say; false after the last.
+typedef struct dc_foreign {
+    const char *name;
+    char hint[64];
+} dc_foreign;
+bool dc_env_foreign(const dc_env_family *family, int index, dc_foreign *foreign);
 
 #endif

@@ -1,9 +1,10 @@
 // States from where there are some, see states.h.
 #include "env/states.h"
 
-#include "env/gen.h"
+#include "env/family.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +13,15 @@ dc_status dc_states_new(dc_states *states, const dc_env_spec *spec, int64_t coun
     const dc_env_family *f = spec->family;
     *states = (dc_states){.family = f, .count = count};
     states->qpos = calloc((size_t)count, (size_t)f->nq * sizeof *states->qpos);
-    states->buttons = calloc((size_t)count, (size_t)(f->buttons + 1) * sizeof *states->buttons);
-    if (states->qpos && states->buttons) return DC_OK;
+    states->extra = calloc((size_t)count, (size_t)(f->extra + 1) * sizeof *states->extra);
+    if (states->qpos && states->extra) return DC_OK;
     dc_states_free(states);
     return dc_fail(DC_NO_MEMORY, NULL, "no memory for %" PRId64 " states of %s", count, spec->name);
 }
 
 void dc_states_free(dc_states *states) {
     free(states->qpos);
-    free(states->buttons);
+    free(states->extra);
     *states = (dc_states){0};
 }
 
@@ -28,8 +29,7 @@ void dc_states_put(dc_states *states, int64_t row, const dc_env *env) {
     const dc_env_family *f = states->family;
     DC_CHECK(row >= 0 && row < states->count);
     memcpy(states->qpos + row * f->nq, dc_env_qpos(env), (size_t)f->nq * sizeof(double));
-    for (int k = 0; k < f->buttons; k++)
-        states->buttons[row * f->buttons + k] = env->buttons[k];
+    dc_env_extra(env, states->extra + row * f->extra);
     memcpy(states->target, env->goal, sizeof states->target);
     states->aimed = true;
 }
@@ -74,18 +74,18 @@ static dc_status find_column(const dc_dataset *data, const dc_env_spec *spec, co
 dc_status dc_states_data(dc_states *states, const dc_env_spec *spec, const dc_dataset *data,
                          int64_t episode) {
     const dc_env_family *f = spec->family;
-    const dc_column *qpos = NULL, *buttons = NULL;
+    const dc_column *qpos = NULL, *extra = NULL;
     *states = (dc_states){0};
     if (episode < 0 || episode >= data->traj_count)
         return dc_fail(DC_USAGE, "episodes are counted from 0",
                        "there is no episode %" PRId64 " in data of %" PRId64, episode,
                        data->traj_count);
     DC_TRY(find_column(data, spec, "qpos", f->nq, &qpos));
-    if (f->buttons) DC_TRY(find_column(data, spec, "button_states", f->buttons, &buttons));
+    if (f->extra) DC_TRY(find_column(data, spec, f->ops->extra.name, f->extra, &extra));
     int64_t first = data->traj_start[episode], count = data->traj_start[episode + 1] - first;
     DC_TRY(dc_states_new(states, spec, count));
     widen_rows(qpos, first, count, states->qpos);
-    if (buttons) widen_rows(buttons, first, count, states->buttons);
+    if (extra) widen_rows(extra, first, count, states->extra);
     return DC_OK;
 }
 
@@ -109,14 +109,14 @@ dc_status dc_states_script(dc_states *states, const dc_world *world, dc_data_kin
     rows.act = dc_arena_take(&arena, n * (size_t)f->act * word);
     rows.qpos = dc_arena_take(&arena, n * (size_t)f->nq * word);
     rows.qvel = dc_arena_take(&arena, n * (size_t)f->nv * word);
-    rows.buttons = dc_arena_take(&arena, n * (size_t)(f->buttons + 1) * sizeof *rows.buttons);
+    rows.extra = dc_arena_take(&arena, n * (size_t)(f->extra + 1) * sizeof *rows.extra);
     rows.terminals = dc_arena_take(&arena, n);
-    bool all = rows.obs && rows.act && rows.qpos && rows.qvel && rows.buttons && rows.terminals;
+    bool all = rows.obs && rows.act && rows.qpos && rows.qvel && rows.extra && rows.terminals;
     dc_status status = all ? dc_gen_play(&gen, episode, 1, &rows, NULL) : DC_NO_MEMORY;
     if (status == DC_OK) status = dc_states_new(states, spec, gen.rows);
     if (status == DC_OK) widen(rows.qpos, gen.rows * f->nq, states->qpos);
-    for (int64_t k = 0; status == DC_OK && k < gen.rows * f->buttons; k++)
-        states->buttons[k] = (double)rows.buttons[k];
+    for (int64_t k = 0; status == DC_OK && k < gen.rows * f->extra; k++)
+        states->extra[k] = (double)rows.extra[k];
     dc_arena_fini(&arena);
     return status;
 }
@@ -146,38 +146,46 @@ static dc_status read_rows(const dc_npz *npz, dc_arena *arena, const char *name,
 }
 
 // What such an environment does not have must not be passed over in silence.
-static dc_status refuse(const dc_npz *npz, const dc_env_spec *spec, const char *name) {
-    if (!dc_npz_find(npz, name)) return DC_OK;
-    return dc_fail(DC_BAD_INPUT, "see dcrl render --help", "%s has no '%s' (%s)", spec->name, name,
-                   npz->path);
+static dc_status refuse_foreign(const dc_npz *npz, const dc_env_spec *spec) {
+    dc_foreign foreign;
+    for (int k = 0; dc_env_foreign(spec->family, k, &foreign); k++)
+        if (dc_npz_find(npz, foreign.name))
+            return dc_fail(DC_BAD_INPUT, "see dcrl render --help", "%s has no '%s' (%s)",
+                           spec->name, foreign.name, npz->path);
+    return DC_OK;
 }
 
-static dc_status check_buttons(const dc_npz *npz, const double *buttons, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        if (buttons[i] != 0 && buttons[i] != 1)
-            return dc_fail(DC_BAD_INPUT, "a button's state is 0 or 1",
-                           "'button_states' has %g at number %" PRId64 " (%s)", buttons[i], i,
-                           npz->path);
+static dc_status check_extra(const dc_npz *npz, const dc_extra *extra, const double *values,
+                             int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        double v = values[i];
+        if (v >= extra->low && v <= extra->high && v == floor(v)) continue;
+        char hint[64];
+        snprintf(hint, sizeof hint, "whole numbers from %d to %d are needed", extra->low,
+                 extra->high);
+        return dc_fail(DC_BAD_INPUT, hint, "'%s' has %g at number %" PRId64 " (%s)", extra->name, v,
+                       i, npz->path);
+    }
     return DC_OK;
 }
 
 static dc_status read_states(dc_states *states, const dc_env_spec *spec, const dc_npz *npz,
                              dc_arena *arena) {
     const dc_env_family *f = spec->family;
-    double *qpos, *buttons = NULL, *target;
+    const dc_extra *e = &f->ops->extra;
+    double *qpos, *extra = NULL, *target;
     int64_t count = -1, one = 1;
-    DC_TRY(refuse(npz, spec, spec->maze ? "target" : "goal_xy"));
-    if (!f->buttons) DC_TRY(refuse(npz, spec, "button_states"));
+    DC_TRY(refuse_foreign(npz, spec));
     DC_TRY(read_rows(npz, arena, "qpos", f->nq, &count, &qpos));
     if (!qpos)
         return dc_fail(DC_BAD_INPUT, "see dcrl render --help", "there is no array 'qpos' (%s)",
                        npz->path);
-    if (f->buttons) DC_TRY(read_rows(npz, arena, "button_states", f->buttons, &count, &buttons));
-    if (buttons) DC_TRY(check_buttons(npz, buttons, count * f->buttons));
-    DC_TRY(read_rows(npz, arena, spec->maze ? "goal_xy" : "target", f->oracle, &one, &target));
+    if (f->extra) DC_TRY(read_rows(npz, arena, e->name, f->extra, &count, &extra));
+    if (extra) DC_TRY(check_extra(npz, e, extra, count * f->extra));
+    DC_TRY(read_rows(npz, arena, f->ops->target, f->oracle, &one, &target));
     DC_TRY(dc_states_new(states, spec, count));
     memcpy(states->qpos, qpos, (size_t)(count * f->nq) * sizeof *qpos);
-    if (buttons) memcpy(states->buttons, buttons, (size_t)(count * f->buttons) * sizeof *buttons);
+    if (extra) memcpy(states->extra, extra, (size_t)(count * f->extra) * sizeof *extra);
     if (target) memcpy(states->target, target, (size_t)f->oracle * sizeof *target);
     states->aimed = target != NULL;
     return DC_OK;

@@ -14,7 +14,7 @@ typedef struct dc_states {
     const dc_env_family *family;
     int64_t count;
     double *qpos;                 // (count, nq)
-    double *buttons;              // (count, buttons)
+    double *extra;                // (count, extra)
     bool aimed;                   // there is a target, and it is shown
     double target[DC_TARGET_MAX]; // (oracle) what counts as success, as dc_env.goal
 } dc_states;
@@ -27,14 +27,15 @@ void dc_states_put(dc_states *states, int64_t row, const dc_env *env);
 
 // The start of a task, 1 ... DC_TASKS.
 dc_status dc_states_start(dc_states *states, const dc_world *world, int task, uint64_t seed);
-// An episode of a data set: its columns qpos, and with buttons button_states. Errors: no such
+// An episode of a data set: its columns qpos, and those of extra numbers. Errors: no such
 // episode, no such column, or one that does not fit.
 dc_status dc_states_data(dc_states *states, const dc_env_spec *spec, const dc_dataset *data,
                          int64_t episode);
 // An episode as the script behind `dcrl gen` plays it; kind DC_DATA_ANY: the usual one.
 dc_status dc_states_script(dc_states *states, const dc_world *world, dc_data_kind kind,
                            int64_t episode, uint64_t seed);
-// Arrays of a file: qpos (nq) or (T, nq), button_states likewise, and goal_xy or target.
+// Arrays of a file: qpos (nq) or (T, nq), extra numbers (button_states) likewise, and
+// the target (goal_xy, target), under the family's names.
 dc_status dc_states_file(dc_states *states, const dc_env_spec *spec, const char *path);
 
 #endif

@@ -34,7 +34,7 @@ typedef struct dc_path {
     bool success;
     int count;      // places: the start, and one a step
     double goal[2]; // xy
-    float *xy;      // (count, 2) of the robot
+    float *xy;      // (count, 2) the first two columns of observations
 } dc_path;
 
 typedef struct dc_paths {

@@ -28,7 +28,7 @@ void dc_value_map_xy(const dc_value_map *map, int row, int col, double xy[2]) {
     xy[1] = -6 + 4 * (row + 0.5) / map->fine;
 }
 
-// A robot as it is after a reset to the task, and the goal of it moved to its cell's centre.
+// The state after a reset to the task, and the goal of it moved to its cell's centre.
 static dc_status set_scene(scene *s, const dc_world *world, int task, const double goal[2]) {
     dc_philox_draws state;
     dc_env env;
@@ -101,7 +101,7 @@ dc_status dc_value_map_make(dc_value_map *map, const dc_world *world, dc_actor *
                             int fine) {
     scene s = {.spec = dc_world_spec(world), .actor = actor};
     DC_CHECK(task >= 0 && task < DC_TASKS && fine > 0);
-    const dc_maze_task *t = &s.spec->tasks[task];
+    const dc_maze_task *t = dc_maze_task_of(s.spec, task);
     *map = (dc_value_map){.maze = s.spec->maze, .fine = fine};
     map->rows = map->maze->rows * fine;
     map->cols = map->maze->cols * fine;

@@ -4,6 +4,7 @@
 #ifndef DC_VALUE_MAP_H
 #define DC_VALUE_MAP_H
 
+#include "env/maze/maze.h"
 #include "env/sim.h"
 #include "rollout/actor.h"
 
@@ -17,8 +18,8 @@ typedef struct dc_value_map {
     float *steps;             // (rows, cols) predicted steps to the goal; NaN in walls
 } dc_value_map;
 
-// Ask about every place of free cells. A robot with more than a place stands as it does after a
-// reset, and its xy are replaced. The actor must have a value.
+// Ask about every place of free cells. Everything but the place is as it is after a reset: xy are the
+// first two columns of an observation. The actor must have a value.
 // Errors: DC_BAD_INPUT if the actor is of another environment.
 dc_status dc_value_map_make(dc_value_map *map, const dc_world *world, dc_actor *actor, int task,
                             int fine);

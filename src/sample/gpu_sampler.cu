@@ -12,11 +12,7 @@ extern "C" {
 #include <cuda_runtime.h>
 #include <vector>
 
-enum {
-    BATCH_MAX = 8192,
-    ROWS = 64,
-    TEAM = 8
-}; // TEAM threads count for a row
+enum { BATCH_MAX = 8192, ROWS = 64, TEAM = 8 }; // TEAM threads count for a row
 
 typedef struct slot_words {
     int64_t generation, cursor, start, length;
@@ -30,7 +26,7 @@ typedef struct draw_job {
     slot_words *renewed; // (batch) what the slot becomes after this batch, at its last row
     int32_t *last;       // (batch) slot whose last row this is, else -1
     int64_t *stream[DC_RULES_MAX]; // (batch) each: what is drawn
-    int ring_steps; // fed: steps that lie in the ring; 0: rows are drawn here
+    int ring_steps;                // fed: steps that lie in the ring; 0: rows are drawn here
     int64_t step_bytes;
 } draw_job;
 static_assert(sizeof(draw_job) + 64 <= 4096, "parameters of a kernel");
@@ -39,9 +35,9 @@ typedef struct feed_job {
     void *out;
     int ld;
     bool half;
-    bool copies; // floats of a column, as they are
-    const void *column; // NULL: the rule's integer itself
-    dc_type type;       // of its values
+    bool copies;              // floats of a column, as they are
+    const void *column;       // NULL: the rule's integer itself
+    dc_type type;             // of its values
     const float *mean, *rate; // Nullable: what `take` values are scaled by
     int width, skip, take, one_hot, repeat;
     dc_draw draw;
@@ -120,8 +116,8 @@ __device__ static bool draw_node(const draw_job &j, uint64_t step, int row, dc_s
 
 // The first blocks draw the rules on the tree, the others the rest, each for their own rows. Both call one copy of the
 // rules' code, which is long, and fetched anew each time the kernel runs.
-__global__ static void __launch_bounds__(ROWS *TEAM) draw(const __grid_constant__ draw_job j,
-                                                          int ahead) {
+__global__ static void __launch_bounds__(ROWS *TEAM)
+    draw(const __grid_constant__ draw_job j, int ahead) {
     uint64_t step = j.state->step + (uint64_t)ahead;
     int trees = j.laws.tree >= 0 ? (j.batch + ROWS - 1) / ROWS : 0;
     bool tree = (int)blockIdx.x < trees;
@@ -186,11 +182,13 @@ __device__ static void put(const feed_job &f, int64_t at, float v) {
 }
 
 // A warp copies a row of a feed. Slots move on here, when no row reads them any more.
-__global__ static void gather(const __grid_constant__ draw_job j, const feed_job *feeds, int feed_count, int ahead) {
+__global__ static void gather(const __grid_constant__ draw_job j, const feed_job *feeds,
+                              int feed_count, int ahead) {
     int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x & 31;
     int f = warp / j.batch, row = warp % j.batch;
     if (f >= feed_count) return;
-    if (f == 0 && j.laws.tree >= 0 && lane == 0 && j.last[row] >= 0) j.slot[j.last[row]] = j.renewed[row];
+    if (f == 0 && j.laws.tree >= 0 && lane == 0 && j.last[row] >= 0)
+        j.slot[j.last[row]] = j.renewed[row];
     feed_job feed = feeds[f];
     uint64_t step = j.state->step + (uint64_t)ahead;
     if (j.ring_steps && feed.column)
@@ -405,9 +403,9 @@ extern "C" void dc_gpu_columns_free(dc_gpu_columns *shared) {
     delete shared;
 }
 
-extern "C" dc_status dc_gpu_sampler_new(dc_gpu_sampler **out, dc_gpu_columns *shared, dc_program *program,
-                                 const dc_sampler *sampler, const dc_feeds *feeds,
-                                 const dc_dataset *data) {
+extern "C" dc_status dc_gpu_sampler_new(dc_gpu_sampler **out, dc_gpu_columns *shared,
+                                        dc_program *program, const dc_sampler *sampler,
+                                        const dc_feeds *feeds, const dc_dataset *data) {
     *out = NULL;
     dc_gpu_sampler *t = new dc_gpu_sampler();
     t->cuda = shared->cuda;
@@ -420,8 +418,9 @@ extern "C" dc_status dc_gpu_sampler_new(dc_gpu_sampler **out, dc_gpu_columns *sh
 }
 
 extern "C" dc_status dc_gpu_sampler_fed(dc_gpu_sampler **out, dc_cuda *cuda, dc_program *program,
-                                 const dc_sampler *sampler, const dc_feeds *feeds,
-                                 const dc_feeder *feeder, int member, const void *ring, int steps) {
+                                        const dc_sampler *sampler, const dc_feeds *feeds,
+                                        const dc_feeder *feeder, int member, const void *ring,
+                                        int steps) {
     *out = NULL;
     dc_gpu_sampler *t = new dc_gpu_sampler();
     t->cuda = cuda;

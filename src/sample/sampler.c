@@ -6,6 +6,7 @@
 #include "sample/slots.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     STATE_VERSION = 1,
@@ -19,6 +20,7 @@ struct dc_sampler {
     uint64_t next;   // step to come
     dc_slots *slots; // NULL: no trees are drawn here
     int32_t *pick;   // (batch) slot of each row
+    bool copies;     // what is on the tree are parts of its nodes alone
     int64_t *nodes;  // (3, batch) what the slots hand out: start, split, end
     int64_t *memory; // (streams in use, batch)
     int64_t *stream[DC_RULES_MAX];
@@ -43,6 +45,22 @@ static dc_status take_table(dc_trajectories *set, const dc_dataset *data) {
         set->longest = n > set->longest ? n : set->longest;
     }
     return DC_OK;
+}
+
+// Does a rule follow from what the slots hand out by itself: a node's start, split or end, or steps between them?
+static bool is_node_part(const dc_row_laws *laws, int rule) {
+    const dc_rule_law *law = &laws->rule[rule];
+    if (law->kind == DC_ROW_TREE) return true;
+    if (law->kind == DC_ROW_SPLIT || law->kind == DC_ROW_END) return law->of == laws->tree;
+    return law->kind == DC_ROW_STEPS && law->inside && is_node_part(laws, law->of) &&
+           is_node_part(laws, law->to);
+}
+
+// The same for all rules on the tree: they are then copied, a whole batch at a time.
+static bool copies_nodes(const dc_row_laws *laws) {
+    for (int r = 0; r < laws->count; r++)
+        if (laws->rule[r].on_tree && !is_node_part(laws, r)) return false;
+    return true;
 }
 
 static bool fills(const dc_sampler *s, int rule) {
@@ -89,6 +107,7 @@ dc_status dc_sampler_new_part(dc_sampler **out, const dc_dataset *data, const dc
     sampler->rows = *rows;
     sampler->part = part;
     dc_row_laws_init(&sampler->laws, rows, &set);
+    sampler->copies = copies_nodes(&sampler->laws);
     dc_status status = allocate(sampler);
     if (status != DC_OK) return dc_sampler_free(sampler), status;
     *out = sampler;
@@ -131,15 +150,47 @@ static dc_status take_nodes(dc_sampler *s, uint64_t step) {
                          s->nodes + 2 * (size_t)batch);
 }
 
-dc_status dc_sampler_next(dc_sampler *s, uint64_t step) {
-    DC_CHECK(step == s->next);
+static void copy_nodes(dc_sampler *s) {
+    size_t batch = (size_t)s->rows.batch;
+    for (int r = 0; r < s->rows.count; r++) {
+        const dc_rule_law *law = &s->laws.rule[r];
+        int part = law->kind == DC_ROW_SPLIT ? 1 : law->kind == DC_ROW_END ? 2 : 0;
+        if (!law->on_tree) continue;
+        if (law->kind != DC_ROW_STEPS) {
+            memcpy(s->stream[r], s->nodes + (size_t)part * batch, batch * sizeof *s->nodes);
+            continue;
+        }
+        const int64_t *from = s->stream[law->of], *to = s->stream[law->to];
+        for (size_t row = 0; row < batch; row++)
+            s->stream[r][row] = to[row] >= from[row] ? to[row] - from[row] : -1;
+    }
+}
+
+// Rules of a part, row by row.
+static void draw_part(dc_sampler *s, dc_row_part part, uint64_t step) {
     int batch = s->rows.batch;
     dc_segment tree = {0, 0, 0};
-    if (s->slots) DC_TRY(take_nodes(s, step));
     for (int row = 0; row < batch; row++) {
         if (s->slots)
             tree = (dc_segment){s->nodes[row], s->nodes[batch + row], s->nodes[2 * batch + row]};
-        dc_draw_rows(&s->laws, s->part, step, (uint32_t)row, tree, s->stream);
+        dc_draw_rows(&s->laws, part, step, (uint32_t)row, tree, s->stream);
+    }
+}
+
+static bool any_off_tree(const dc_row_laws *laws) {
+    for (int r = 0; r < laws->count; r++)
+        if (!laws->rule[r].on_tree) return true;
+    return false;
+}
+
+dc_status dc_sampler_next(dc_sampler *s, uint64_t step) {
+    DC_CHECK(step == s->next);
+    if (s->slots) DC_TRY(take_nodes(s, step));
+    if (!s->slots || !s->copies) {
+        draw_part(s, s->part, step);
+    } else {
+        copy_nodes(s);
+        if (s->part == DC_ROWS_ALL && any_off_tree(&s->laws)) draw_part(s, DC_ROWS_OFF_TREE, step);
     }
     s->next = step + 1;
     return DC_OK;

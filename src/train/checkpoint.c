@@ -127,8 +127,8 @@ static size_t list_scales(const dc_method *m, dc_st_tensor *tensors) {
                                    m->goal_scale->rate};
     for (int i = 0; i < SCALES; i++) {
         int width = i < 2 ? m->obs : m->goal;
-        tensors[i] = (dc_st_tensor){scale_names[i], DC_ST_F32, 1, {width}, values[i],
-                                    (size_t)width * sizeof(float)};
+        tensors[i] = (dc_st_tensor){scale_names[i], DC_ST_F32, 1,
+                                    {width},        values[i], (size_t)width * sizeof(float)};
     }
     return SCALES;
 }
@@ -386,8 +386,7 @@ static dc_status read_scales(dc_checkpoint_policy *p, const dc_st_file *file, co
     for (int i = 0; i < SCALES; i++)
         DC_TRY(dc_weight_copy(file, path, &want[i]));
     for (size_t i = 0; i < 2 * (obs + goal); i++)
-        if (!isfinite(at[i]))
-            return dc_fail(DC_BAD_INPUT, NULL, "%s: scales are not finite", path);
+        if (!isfinite(at[i])) return dc_fail(DC_BAD_INPUT, NULL, "%s: scales are not finite", path);
     return DC_OK;
 }
 

@@ -50,10 +50,11 @@ void dc_cuda_feed_free(dc_cuda_feed *f) {
     free(f);
 }
 
-dc_status dc_cuda_feed_sampler(dc_cuda_feed *f, int member, dc_program *program, dc_gpu_sampler **out) {
+dc_status dc_cuda_feed_sampler(dc_cuda_feed *f, int member, dc_program *program,
+                               dc_gpu_sampler **out) {
     const dc_agent *a = f->agents[member];
     return dc_gpu_sampler_fed(out, f->cuda, program, a->sampler, &a->feeds, f->feeder, member,
-                       dc_ring_device(f->ring), CHUNKS * DC_FEEDER_STEPS);
+                              dc_ring_device(f->ring), CHUNKS * DC_FEEDER_STEPS);
 }
 
 dc_status dc_cuda_feed_seek(dc_cuda_feed *f, int member) {

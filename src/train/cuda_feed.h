@@ -14,7 +14,8 @@ typedef struct dc_cuda_feed dc_cuda_feed;
 dc_status dc_cuda_feed_new(dc_cuda_feed **feed, dc_cuda *cuda, dc_agent *const *agents, int count);
 void dc_cuda_feed_free(dc_cuda_feed *feed); // Nullable
 // The sampler that takes a member's rows.
-dc_status dc_cuda_feed_sampler(dc_cuda_feed *feed, int member, dc_program *program, dc_gpu_sampler **out);
+dc_status dc_cuda_feed_sampler(dc_cuda_feed *feed, int member, dc_program *program,
+                               dc_gpu_sampler **out);
 // Begin again, for a member, where its agent's sampler stands.
 dc_status dc_cuda_feed_seek(dc_cuda_feed *feed, int member);
 // What is started from now on, `count` steps from `step` on, waits for its rows; they are made now if

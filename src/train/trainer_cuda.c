@@ -26,8 +26,8 @@ typedef struct cuda_trainer {
     dc_trainer head;
     dc_cuda *cuda;
     dc_gpu_columns *data; // of the data sets, sent once
-    dc_cuda_feed *feed;  // NULL: rows are drawn on the device
-    member *members;    // (count)
+    dc_cuda_feed *feed;   // NULL: rows are drawn on the device
+    member *members;      // (count)
     int count;
     dc_recording *one, *many;
     int metrics;
@@ -146,7 +146,8 @@ static dc_status build_samplers(cuda_trainer *gpu, dc_agent *const *agents, bool
         member *m = &gpu->members[i];
         dc_agent *a = m->agent;
         DC_TRY(host ? dc_cuda_feed_sampler(gpu->feed, i, m->program, &m->sampler)
-                    : dc_gpu_sampler_new(&m->sampler, gpu->data, m->program, a->sampler, &a->feeds, a->data));
+                    : dc_gpu_sampler_new(&m->sampler, gpu->data, m->program, a->sampler, &a->feeds,
+                                         a->data));
     }
     return DC_OK;
 }

@@ -232,7 +232,7 @@ static void test_bad_policies(void **state) {
     (void)state;
     dcrl_policy *policy;
     assert_told(dcrl_policy_open(&policy, "/nowhere", 1), DCRL_IO, "/nowhere");
-    assert_told(dcrl_policy_open(&policy, folder, 1), DCRL_BAD_INPUT, "run folder");
+    assert_told(dcrl_policy_open(&policy, folder, 1), DCRL_BAD_INPUT, "has no checkpoint");
     assert_told(dcrl_policy_open(&policy, inside("whole/train.csv"), 1), DCRL_BAD_INPUT, "csv");
     assert_told(dcrl_policy_open(NULL, "x", 1), DCRL_USAGE, "policy");
     assert_null(policy);

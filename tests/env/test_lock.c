@@ -289,7 +289,8 @@ static void world_open(world *w, int horizon, dc_pool *pool) {
     assert_int_equal(dc_algo_find("dcrl", &algo), DC_OK);
     assert_true(algo->config_size <= sizeof config);
     dc_options_init(algo->options, config);
-    dc_agent_options options = {.seed = 2, .batch = 16, .hidden = {2, {24, 40}}, .form = &dc_form_distance, .gamma = 0.99};
+    dc_agent_options options = {
+        .seed = 2, .batch = 16, .hidden = {2, {24, 40}}, .form = &dc_form_distance, .gamma = 0.99};
     assert_int_equal(dc_agent_init(&w->agent, algo, config, &options, &w->data, pool), DC_OK);
     for (int64_t i = 0; i < w->agent.params.slabs.size; i++)
         w->agent.params.slabs.live[i] += (dc_real)(0.3 * sin((double)i));

@@ -8,7 +8,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "env/spec.h"
+#include "env/arm/arm.h"
+#include "env/maze/maze.h"
 
 static void test_rows_find_themselves(void **state) {
     (void)state;
@@ -18,8 +19,8 @@ static void test_rows_find_themselves(void **state) {
         assert_int_equal(dc_env_find(&found, row.name), DC_OK);
         assert_string_equal(found.name, row.name);
         assert_true(found.maze == row.maze && found.goal == row.family->obs && found.task == 0);
-        assert_true(found.family->obs >= found.family->nq || found.family->robot == DC_HUMANOID);
-        assert_true(!found.maze == !found.tasks && !found.maze == (found.manip != NULL));
+        assert_true(found.tasks && found.tasks == row.tasks && found.horizon == row.horizon);
+        assert_true(!found.maze == (found.family->ops == &dc_arm));
     }
     assert_int_equal(count, 23);
     assert_false(dc_env_row(&row, -1));
@@ -92,10 +93,12 @@ static void test_arms(void **state) {
         }
         assert_int_equal(count, s.family->oracle);
         assert_true(s.family->oracle <= DC_TARGET_MAX);
-        for (int t = 0; t < DC_TASKS && s.manip; t++, arms++) {
-            if (!s.family->buttons) continue;
-            assert_int_equal(strspn(s.manip[t].start.buttons, "01"), s.family->buttons);
-            assert_int_equal(strlen(s.manip[t].goal.buttons), s.family->buttons);
+        for (int t = 0; t < DC_TASKS && s.family->ops == &dc_arm; t++, arms++) {
+            int buttons = dc_arm_table_of(s.family)->buttons;
+            assert_int_equal(buttons, s.family->extra);
+            if (!buttons) continue;
+            assert_int_equal(strspn(dc_arm_task_of(&s, t)->start.buttons, "01"), buttons);
+            assert_int_equal(strlen(dc_arm_task_of(&s, t)->goal.buttons), buttons);
         }
     }
     assert_int_equal(arms, 10 * DC_TASKS);
@@ -128,9 +131,9 @@ static void test_tasks(void **state) {
     int steps[DC_MAZE_CELLS];
     for (int r = 0; dc_env_row(&s, r) && s.maze; r++)
         for (int t = 0; t < DC_TASKS; t++) {
-            const dc_maze_task *k = &s.tasks[t];
+            const dc_maze_task *k = dc_maze_task_of(&s, t);
             assert_false(dc_maze_wall(s.maze, k->start) || dc_maze_wall(s.maze, k->goal));
-            assert_true(!s.family->ball || !dc_maze_wall(s.maze, k->ball));
+            assert_false(s.family->ops == &dc_soccer && dc_maze_wall(s.maze, k->ball));
             dc_maze_steps(s.maze, k->goal, steps, NULL);
             assert_true(s.maze->in_count || steps[k->start.i * s.maze->cols + k->start.j] >= 0);
         }

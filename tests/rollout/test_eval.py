@@ -55,14 +55,22 @@ def flow(folder, data):
         if "critic/" in name or "actor/" in name:
             assert np.array_equal(old[name], new[name]) == ("critic/" in name), name
             assert not (name.startswith("adam_") and "actor/" in name) or not old[name].any(), name
-    # Weights and config must belong together.
-    path = os.path.join(run, "config.json")
-    config = open(path).read()
-    for change, text in (("ddpgbc", "policy of kind ddpgbc"), ("none", "has no policy"), ("flows", "policy")):
+    # How a policy acts stands in its checkpoint, whatever the config says; one that was edited is refused.
+    path, newest = os.path.join(run, "config.json"), os.path.join(run, "step-0000000600.safetensors")
+    config, weights = open(path).read(), open(newest, "rb").read()
+    for change in ("ddpgbc", "none", "flows"):
         open(path, "w").write(config.replace('"rejection"', f'"{change}"'))
-        error = call("eval", run, code=1)
-        assert text in error and error.count("\n") == 1, error
+        assert same(one, score(run, episodes=2, threads=1))
     open(path, "w").write(config)
+    for text, other in ((b'rejection', b'rejectiom'), (b'\\"samples\\": 6', b'\\"samples\\": 5'), (b'"seed":"0"', b'"seed":"1"')):
+        assert weights.count(text) == 1, text
+        open(newest, "wb").write(weights.replace(text, other))
+        error = call("eval", run, code=1)
+        assert "is damaged" in error and error.count("\n") == 1, error
+    open(newest, "wb").write(weights)
+    assert same(one, score(run, episodes=2, threads=1))
+    call("train", *common, "--set", "policy=none", "--out", run + "0")
+    assert "has no policy" in call("eval", run + "0", code=1)
     assert "never be trained" in call("train", *common, *word, "--set", "policy_after=600", "--out", run + "2", code=2)
     assert "no policy to train" in call("train", *common, "--set", "policy=none", "--set", "policy_after=6", "--out", run + "2", code=2)
 

@@ -236,10 +236,25 @@ def test_errors():
     path = os.path.join(moved, "config.json")
     with open(path) as file:
         config = json.load(file)
-    for change, text in (({"gamma": 1}, "gamma"), ({"gamma": "x"}, "gamma"), ({"env": "antmaze-medium-v0"}, "needs"), ({"env": ""}, "no environment")):
+    for change, text in (({"env": "antmaze-medium-v0"}, "needs"), ({"env": ""}, "no environment")):
         with open(path, "w") as file:
             json.dump({**config, **change}, file)
         bad(1, text, "map", moved)
+    # The discount is that of the checkpoint: another one in the config changes no picture, one in the checkpoint is refused.
+    good("map", run, "--task", 1, "-o", scratch.at("right.svg"))
+    with open(path, "w") as file:
+        json.dump({**config, "gamma": 0.5}, file)
+    good("map", moved, "--task", 1, "-o", scratch.at("moved.svg"))
+    with open(scratch.at("right.svg")) as a, open(scratch.at("moved.svg")) as b:
+        assert a.read() == b.read()
+    newest = checkpoints(moved)[-1]
+    with open(newest, "rb") as file:
+        content = file.read()
+    word = b'\\"gamma\\": 0.9'
+    assert content.count(word) == 1
+    with open(newest, "wb") as file:
+        file.write(content.replace(word, word[:-1] + b"8"))
+    bad(1, "is damaged", "map", moved)
     assert "usage: dcrl map" in good("map", "--help")
 
 

@@ -83,8 +83,7 @@ static void check_packs(const dc_dataset *data, int known) {
     children_open(&packed, true, known, data);
     children_open(&full, false, known, data);
     dc_sampler *sampler;
-    row_spec spec = {
-        .seed = 4, .batch = PAIRS, .segments = SEG_PAIRS, .split = DC_SPLIT_RANDOM};
+    row_spec spec = {.seed = 4, .batch = PAIRS, .segments = SEG_PAIRS, .split = DC_SPLIT_RANDOM};
     assert_int_equal(new_sampler(&sampler, data, &spec), DC_OK);
     for (uint64_t step = 0; step < 3; step++) { // the number of packed rows goes up and down
         assert_int_equal(dc_sampler_next(sampler, step), DC_OK);

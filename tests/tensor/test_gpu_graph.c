@@ -498,11 +498,13 @@ static void open_networks_of(networks *n, const net_case *c, uint64_t seed, bool
     rig *t = &n->rig;
     dc_mlp actor = {0};
     *n = (networks){.room = c->act ? POLICY_ROOM : 1};
-    dc_mlp_declare(&t->net, &t->params, &(dc_mlp_spec){"critic", c->e, c->in, c->out, &c->hidden, 1, norm, true});
+    dc_mlp_declare(&t->net, &t->params,
+                   &(dc_mlp_spec){"critic", c->e, c->in, c->out, &c->hidden, 1, norm, true});
     int critics = t->params.count;
     if (c->act)
-        dc_mlp_declare(&actor, &t->params,
-                       &(dc_mlp_spec){"actor", 1, c->in - c->act, c->act, &c->hidden, 1, norm, false});
+        dc_mlp_declare(
+            &actor, &t->params,
+            &(dc_mlp_spec){"actor", 1, c->in - c->act, c->act, &c->hidden, 1, norm, false});
     assert_int_equal(dc_graph_init(&t->graph), DC_OK);
     rig_finish(t, build_networks(n, &actor, c), seed, 4);
     if (c->act) n->policy = t->params.rows[critics].offset;
@@ -511,8 +513,8 @@ static void open_networks_of(networks *n, const net_case *c, uint64_t seed, bool
     for (int i = 0; i < n->ins; i++)
         fill(t, n->in[i], seed + 10 + (uint64_t)i);
     snprintf(n->name, sizeof n->name, "%d to %d%s%s, %d x %d wide, e %d, rows %d to %d of %d",
-             c->in, c->out, c->act ? " with policy" : "", norm ? "" : ", no norm",
-             c->hidden.count, (int)c->hidden.v[0], c->e, c->lo, c->hi, c->rows);
+             c->in, c->out, c->act ? " with policy" : "", norm ? "" : ", no norm", c->hidden.count,
+             (int)c->hidden.v[0], c->e, c->lo, c->hi, c->rows);
 }
 
 static void open_networks(networks *n, const net_case *c, uint64_t seed) {
@@ -531,7 +533,8 @@ static void test_networks(void **state) {
     }
 }
 
-static const net_case bare_cases[] = { // without LayerNorm
+static const net_case bare_cases[] = {
+    // without LayerNorm
     {1, 29, 8, 0, {3, {512, 512, 512}}, 1024, 0, 1024},
     {2, 33, 1, 0, {3, {256, 256, 256}}, 1100, 64, 1100},
     {2, 130, 1, 5, {2, {512, 512}}, 520, 0, 520},
@@ -650,8 +653,10 @@ static void open_qrl(networks *n, dc_ref *over_mean, dc_ref *lam) {
     rig *t = &n->rig;
     dc_mlp dynamics;
     *n = (networks){.name = "QRL's losses", .room = 1};
-    dc_mlp_declare(&t->net, &t->params, &(dc_mlp_spec){"phi", 1, OBS, LATENT, &hidden, 1, true, true});
-    dc_mlp_declare(&dynamics, &t->params, &(dc_mlp_spec){"dynamics", 1, LATENT + ACT, LATENT, &hidden, 1, true, true});
+    dc_mlp_declare(&t->net, &t->params,
+                   &(dc_mlp_spec){"phi", 1, OBS, LATENT, &hidden, 1, true, true});
+    dc_mlp_declare(&dynamics, &t->params,
+                   &(dc_mlp_spec){"dynamics", 1, LATENT + ACT, LATENT, &hidden, 1, true, true});
     assert_int_equal(dc_graph_init(&t->graph), DC_OK);
     rig_finish(t, build_qrl(n, &t->net, &dynamics, over_mean, lam), fresh, 2);
     for (int i = 0; i < n->ins; i++)

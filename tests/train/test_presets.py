@@ -70,7 +70,7 @@ def config_of(scratch, preset, agent, *more):
     else:
         assert config["rep"] == [15 if family == "antsoccer" else 0, 2]
     assert all(config.get(k, 0.7) == 0.7 for k in ("kappa", "kappa_prop"))
-    goals = ("geometric", 0.5) if preset in LONG else ("uniform", 0)
+    goals = ("geometric", 0.5 if family == "puzzle" else 0) if preset in LONG else ("uniform", 0)
     assert (config["actor_law"], config["actor_random"]) == goals, config
     return config
 
@@ -120,6 +120,7 @@ def test_long():
                 config = config_of(scratch, preset, agent, "--hidden", "8,8", "--batch", 4)
                 assert config["gamma"] == 0.999 and config.get("n", n) == n, config
                 assert config["policy"] == "rejection" and config["samples"] == samples, config
+                assert config.get("goal_law", "uniform") == "uniform", config  # later states that a value is asked about
 
 
 def has(config, **want):

@@ -459,7 +459,8 @@ struct update_job {
     bool whole_norm;        // the norm is taken of all gradients, not of parts that blocks left
     const final_op *finals; // (final_count)
     int final_count;
-    const shadow *shadows; // (shadow_count); the first loose_count are copied after the update, the others with it
+    const shadow *
+        shadows; // (shadow_count); the first loose_count are copied after the update, the others with it
     int shadow_count, loose_count;
     const piece
         *pieces; // (piece_count); the first train_count are updated here, the others with their dW

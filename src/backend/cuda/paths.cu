@@ -3,10 +3,6 @@
 // says which nodes.
 #include "backend/cuda/program.cuh"
 
-extern "C" {
-#include "base/text.h"
-}
-
 // ---- what there is ----
 
 // Ops that pointwise groups take (narrow.cu interprets them): number by number, or a row per thread.

@@ -78,10 +78,10 @@ struct part_sums { // of a layer's backward: where sums over rows lie until they
     int count;
 };
 
-struct net {                          // a whole network of equal layers (mlp.cu)
+struct net {                                // a whole network of equal layers (mlp.cu)
     std::vector<dc_ref> linear, activation; // hidden layers
     dc_ref head, x;
-    bool norm; // activations are gelu_layernorm, else gelu
+    bool norm;          // activations are gelu_layernorm, else gelu
     bool back, weights; // backward is wanted; with dW
     mlp job;
 };
@@ -268,7 +268,8 @@ bool dc_plain_has(dc_op op);
 dc_status dc_plain_take(dc_program *p, dc_ref r); // memory
 dc_status dc_plain_forward(dc_program *p, dc_ref r);
 dc_status dc_plain_backward(dc_program *p, dc_ref r, int input);
-bool dc_plain_pairs(const dc_program *p, dc_ref r); // does the launch for input 0 make the gradient to input 1 as well?
+bool dc_plain_pairs(const dc_program *p,
+                    dc_ref r); // does the launch for input 0 make the gradient to input 1 as well?
 
 // ---- units.cu ----
 void dc_push_unit(dc_program *p, unit::kind what, dc_ref r, int input = -1);

@@ -3,7 +3,7 @@
 // thread), an error jumps back to the guard, because the library does not expect its hook to
 // return. The jump leaves nothing of ours behind: between guard and hook there is only MuJoCo,
 // whose scratch memory belongs to the mjData that the next reset clears.
-#include "env/mujoco/model.h"
+#include "env/mujoco/engine.h"
 
 #include "base/log.h"
 
@@ -40,7 +40,7 @@ static dc_status warnings_of(const mjData *data) {
     return DC_OK;
 }
 
-dc_status dc_mujoco_guard(dc_mujoco_work *work, void *ctx, const mjData *data) {
+dc_status dc_mujoco_guard(dc_work *work, void *ctx, const mjData *data) {
     jmp_buf here, *volatile outer = escape;
     pthread_once(&once, set_hooks);
     said[0] = 0;

@@ -1,6 +1,6 @@
 // Inverse kinematics of the arm: joint angles that bring its flange to a pose, by damped least
-// squares from where the joints are now. Comes from arm.c; the arm alone is a model of its own.
-#include "env/mujoco/model.h"
+// squares from where the joints are now. Comes from arm_mj.c; the arm alone is a model of its own.
+#include "env/arm/motion.h"
 
 #include <math.h>
 #include <string.h>
@@ -70,18 +70,18 @@ static void improve(const double jac[DOF][DOF], double error[DOF], double x[DOF]
         x[c] *= turn_max / most;
 }
 
-void dc_arm_solve(const dc_world *w, mjData *d, const dc_pose *to, const double *from,
+void dc_arm_solve(const dc_arm_world *w, mjData *d, const dc_pose *to, const double *from,
                   double *joints) {
     double error[DOF], jac[DOF][DOF], x[DOF];
     memcpy(d->qpos, from, DOF * sizeof *from);
     for (int t = 0; t < TRIES; t++) {
-        mj_kinematics(w->arm, d);
-        mj_comPos(w->arm, d);
+        mj_kinematics(w->alone, d);
+        mj_comPos(w->alone, d);
         measure(d, w->flange, to, error);
         if (norm3(error) <= close_enough && norm3(error + 3) <= close_enough) break;
-        mj_jacSite(w->arm, d, jac[0], jac[3], w->flange);
+        mj_jacSite(w->alone, d, jac[0], jac[3], w->flange);
         improve((const double(*)[DOF])jac, error, x);
-        mj_integratePos(w->arm, d->qpos, x, 1);
+        mj_integratePos(w->alone, d->qpos, x, 1);
     }
     memcpy(joints, d->qpos, DOF * sizeof *joints);
 }

@@ -4,24 +4,26 @@
 // what the last step told, in which the old one still stands; only an oracle that reacts notices. And
 // an episode of a scene in which the cube got out of sight is played again, with new draws (here also
 // one in which numbers ceased to be finite, where the reference would go on from zeros).
-#include "env/gen.h"
-#include "env/oracle.h"
+#include "base/clock.h"
+#include "env/arm/oracle.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { ROWS = 1001, TRIES = 100, OBS_MAX = 128, CUBE = 14 };
+enum { TRIES = 100, AIMS_TIMED = 1000, AIM_ROWS = 30 };
 
 typedef struct episode {
     const dc_gen *gen;
     const dc_env_family *family;
+    const dc_arm_table *table;
     dc_env *env;
     const dc_gen_rows *out;
     dc_oracle oracle;
-    dc_sight sight;        // what the last step told
-    double obs[OBS_MAX];   // before the step
-    double stack, shaking; // of this episode
-    bool lost;             // the cube is out of sight
+    dc_sight sight;             // what the last step told
+    double obs[DC_ARM_OBS_MAX]; // before the step
+    double random;              // part of actions that are random
+    double stack, shaking;      // of this episode
+    bool lost;                  // the cube is out of sight
 } episode;
 
 static double draw(const episode *e, double low, double high) {
@@ -34,7 +36,7 @@ static double draw(const episode *e, double low, double high) {
 // shaken.
 static void act(episode *e, double action[DC_HAND]) {
     static const double weight[DC_HAND] = {1, 1, 1, 3, 10};
-    e->env->float_actions = draw(e, 0, 1) < e->gen->random;
+    e->env->float_actions = draw(e, 0, 1) < e->random;
     if (e->env->float_actions) {
         for (int k = 0; k < DC_HAND; k++)
             action[k] = (double)(float)draw(e, -1, 1);
@@ -59,26 +61,26 @@ static void record(const episode *e, int64_t row, const double *action) {
     put(o->act, row, action, f->act);
     put(o->qpos, row, dc_env_qpos(e->env), f->nq);
     put(o->qvel, row, dc_env_qvel(e->env), f->nv);
-    for (int k = 0; k < f->buttons; k++)
-        o->buttons[row * f->buttons + k] = e->env->buttons[k];
+    for (int k = 0; k < f->extra; k++)
+        o->extra[row * f->extra + k] = dc_arm_state_of(e->env)->buttons[k];
     o->terminals[row] = row + 1 == e->gen->rows;
     if (o->exact)
         memcpy(o->exact + row * f->nq, dc_env_qpos(e->env), (size_t)f->nq * sizeof *o->exact);
     if (o->exact_act) memcpy(o->exact_act + row * f->act, action, (size_t)f->act * sizeof *action);
-    if (o->aim) o->aim[row] = (uint8_t)e->env->aim.at;
+    if (o->aim) o->aim[row] = (uint8_t)dc_arm_state_of(e->env)->aim.at;
 }
 
 // Beside or behind the table, and not inside the drawer.
 static bool is_lost(const episode *e) {
-    const double *cube = dc_env_qpos(e->env) + CUBE;
-    return e->family->slides &&
+    const double *cube = dc_env_qpos(e->env) + DC_ARM_THINGS;
+    return e->table->slides &&
            (cube[1] >= 0.29 || (cube[1] <= -0.3 && (cube[2] < 0.06 || cube[2] > 0.08)));
 }
 
 static dc_status renew_aim(episode *e) {
     dc_sight now;
-    DC_TRY(dc_env_aim(e->env, e->stack));
-    dc_env_see(e->env, &now);
+    DC_TRY(dc_arm_aim(e->env, e->stack));
+    dc_arm_see(e->env, &now);
     dc_oracle_begin(&e->oracle, &now, &e->env->draws);
     return DC_OK;
 }
@@ -91,7 +93,7 @@ static dc_status play_row(episode *e, int64_t row) {
     DC_TRY(dc_env_step(e->env, action, e->obs, &outcome));
     if (e->out->success) e->out->success[row] = outcome.success;
     if (e->out->ended) e->out->ended[row] = e->oracle.done;
-    dc_env_see(e->env, &e->sight);
+    dc_arm_see(e->env, &e->sight);
     e->lost = e->lost || is_lost(e);
     return e->oracle.done ? renew_aim(e) : DC_OK;
 }
@@ -100,11 +102,11 @@ static dc_status play_row(episode *e, int64_t row) {
 
 static dc_status play_once(episode *e) {
     const dc_gen *gen = e->gen;
-    DC_TRY(dc_env_collect(e->env));
+    DC_TRY(dc_arm_collect(e->env));
     dc_env_observe(e->env, e->obs);
-    dc_env_see(e->env, &e->sight);
-    bool drawn = gen->stack[0] < gen->stack[1];
-    e->stack = drawn ? draw(e, gen->stack[0], gen->stack[1]) : gen->stack[0];
+    dc_arm_see(e->env, &e->sight);
+    const double *stack = e->table->stack;
+    e->stack = stack[0] < stack[1] ? draw(e, stack[0], stack[1]) : stack[0];
     if (!e->oracle.plans) e->shaking = draw(e, 0, gen->noise);
     dc_oracle_begin(&e->oracle, &e->sight, &e->env->draws);
     e->lost = false;
@@ -113,12 +115,13 @@ static dc_status play_once(episode *e) {
     return DC_OK;
 }
 
-static dc_status play_arm(const dc_gen *gen, dc_env *env, const dc_gen_rows *out) {
+dc_status dc_arm_play(const dc_gen *gen, dc_env *env, const dc_gen_rows *out) {
     const dc_env_family *f = dc_world_spec(gen->world)->family;
-    episode e = {.gen = gen, .family = f, .env = env, .out = out};
-    e.oracle = (dc_oracle){
-        .plans = gen->kind == DC_DATA_PLAY, .closed = !f->cubes, .reach = dc_manip_reach(f)};
-    for (int t = 0; t < TRIES; t++) {
+    const dc_arm_table *t = dc_arm_table_of(f);
+    episode e = {.gen = gen, .family = f, .table = t, .env = env, .out = out};
+    e.random = gen->kind == DC_DATA_NOISY ? t->random : 0;
+    e.oracle = dc_oracle_of(t, gen->kind);
+    for (int k = 0; k < TRIES; k++) {
         dc_status status = play_once(&e);
         bool unstable = status == DC_NOT_FINITE && !gen->draws;
         if (status != DC_OK && !unstable) return status;
@@ -127,22 +130,27 @@ static dc_status play_arm(const dc_gen *gen, dc_env *env, const dc_gen_rows *out
     return dc_fail(DC_NOT_FINITE, NULL, "%d episodes of %s in a row were unusable", TRIES, f->name);
 }
 
-// ---- sizes ----
+// ---- what is not simulation ----
 
-dc_status dc_gen_init_arm(dc_gen *gen, const dc_env_spec *spec, int64_t *episodes) {
-    const dc_manip_row *row = dc_manip_rows;
-    while (&row->family != spec->family)
-        row++;
-    bool noisy = gen->kind == DC_DATA_NOISY;
-    if (gen->kind != DC_DATA_ANY && gen->kind != DC_DATA_PLAY && !noisy)
-        return dc_fail(DC_USAGE, "--type play|noisy", "there is no %s data of %s",
-                       dc_data_word(gen->kind), spec->family->name);
-    gen->kind = noisy ? DC_DATA_NOISY : DC_DATA_PLAY;
-    gen->noise = 0.1;
-    gen->random = noisy ? row->random : 0;
-    memcpy(gen->stack, row->stack, sizeof gen->stack);
-    gen->rows = ROWS;
-    gen->play = play_arm;
-    *episodes = row->episodes;
+// Looking and acting every row, and once an aim a new aim and what begins with it.
+dc_status dc_arm_time_script(const dc_gen *gen, dc_env *env, double *seconds) {
+    const dc_env_family *f = dc_world_spec(gen->world)->family;
+    dc_oracle o = dc_oracle_of(dc_arm_table_of(f), gen->kind);
+    dc_sight sight;
+    double action[DC_HAND];
+    int64_t rows = 0;
+    DC_TRY(dc_arm_collect(env));
+    double start = dc_now_busy();
+    for (int k = 0; k < AIMS_TIMED; k++) {
+        DC_TRY(dc_arm_aim(env, 0.5));
+        dc_arm_see(env, &sight);
+        dc_oracle_begin(&o, &sight, &env->draws);
+        rows += o.plans ? o.rows : AIM_ROWS;
+    }
+    for (int64_t k = 0; k < rows; k++) {
+        dc_arm_see(env, &sight);
+        dc_oracle_act(&o, &sight, action);
+    }
+    *seconds = (dc_now_busy() - start) / (double)rows;
     return DC_OK;
 }

@@ -11,7 +11,7 @@
 // Two kinds come out of it: the whole model, with everything that can be seen, and the one that is
 // simulated, without. The latter is smaller and compiles in a fraction of the time; masses
 // that follow from visible meshes stay, because MuJoCo computes them before it discards those.
-#include "env/mujoco/model.h"
+#include "env/arm/motion.h"
 
 #include "base/file.h"
 #include "base/text.h"
@@ -72,16 +72,16 @@ static dc_status add_numbered(dc_text *out, const char *folder, const char *file
                    "there is no worldbody in %s", path);
 }
 
-static dc_status add_things(dc_text *out, const dc_env_family *f, const char *folder) {
-    if (f->slides) {
+static dc_status add_things(dc_text *out, const dc_arm_table *t, const char *folder) {
+    if (t->slides) {
         static const char *const files[] = {"cube.xml", "buttons.xml", "drawer.xml", "window.xml"};
         for (size_t k = 0; k < sizeof files / sizeof files[0]; k++)
             include(out, folder, files[k]);
         return DC_OK;
     }
-    include(out, folder, f->cubes ? "cube_outer.xml" : "button_outer.xml");
-    return f->cubes ? add_numbered(out, folder, "cube_inner.xml", f->cubes)
-                    : add_numbered(out, folder, "button_inner.xml", f->buttons);
+    include(out, folder, t->cubes ? "cube_outer.xml" : "button_outer.xml");
+    return t->cubes ? add_numbered(out, folder, "cube_inner.xml", t->cubes)
+                    : add_numbered(out, folder, "button_inner.xml", t->buttons);
 }
 
 // A box that only shows bounds.
@@ -96,8 +96,8 @@ static void add_bounds(dc_text *out, const char *name, const char *rgba, const d
     dc_text_add(out, "\"/>\n");
 }
 
-static void add_views(dc_text *out, const dc_env_family *f) {
-    bool cubes = f->cubes && !f->slides;
+static void add_views(dc_text *out, const dc_arm_table *t) {
+    bool cubes = t->cubes && !t->slides;
     dc_text_add(out, cubes ? "<camera name=\"front\" pos=\"1.287 0 0.509\" "
                              "xyaxes=\"0 1 0 -0.342 0 0.94\"/>\n"
                              "<camera name=\"front_pixels\" pos=\"1.053 -0.014 0.639\" "
@@ -106,14 +106,14 @@ static void add_views(dc_text *out, const dc_env_family *f) {
                              "xyaxes=\"0 1 0 -0.627 0 0.779\"/>\n"
                              "<camera name=\"front_pixels\" pos=\"0.905 0 0.762\" "
                              "xyaxes=\"0 1 0 -0.771 0 0.637\"/>\n");
-    const dc_reach *r = dc_manip_reach(f);
+    const dc_reach *r = dc_arm_reach(t);
     add_bounds(out, "object_bounds", "0.6 0.3 0.3 0.2",
                (double[3]){r->things[0][0], r->things[0][1], 0.02},
                (double[3]){r->things[1][0], r->things[1][1], 0.02});
     add_bounds(out, "arm_bounds", "0.3 0.6 0.3 0.2", r->arm[0], r->arm[1]);
 }
 
-static dc_status write_arena(dc_text *out, const dc_env_family *f, const char *folder) {
+static dc_status write_arena(dc_text *out, const dc_arm_table *t, const char *folder) {
     dc_text_add(out, "<mujoco model=\"ur5e_arena\">\n"
                      "<compiler angle=\"radian\" autolimits=\"true\"/>\n"
                      "<option integrator=\"implicitfast\" cone=\"elliptic\" impratio=\"10\"/>\n");
@@ -123,9 +123,9 @@ static dc_status write_arena(dc_text *out, const dc_env_family *f, const char *f
                      "<global azimuth=\"180\" elevation=\"-20\" offwidth=\"200\" "
                      "offheight=\"200\"/></visual>\n"
                      "<worldbody><body name=\"ur5e/\"/></worldbody>\n");
-    DC_TRY(add_things(out, f, folder));
+    DC_TRY(add_things(out, t, folder));
     dc_text_add(out, "<worldbody>\n");
-    add_views(out, f);
+    add_views(out, t);
     dc_text_add(out, "</worldbody>\n</mujoco>\n");
     return dc_text_status(out);
 }
@@ -133,7 +133,7 @@ static dc_status write_arena(dc_text *out, const dc_env_family *f, const char *f
 // ---- putting together ----
 
 typedef struct assembly {
-    const dc_env_family *family;
+    const dc_arm_table *table;
     const char *folder, *arena_text;
     bool slim;                    // without what is only seen
     mjSpec *arena, *robot, *grip; // owned
@@ -204,22 +204,22 @@ static bool attach_gripper(assembly *a) {
 
 // Rows of things, 10 cm apart.
 static bool spread(assembly *a) {
-    const dc_env_family *f = a->family;
+    const dc_arm_table *t = a->table;
     double half = 0.05;
-    int count = f->cubes ? f->cubes : f->buttons, cols = f->cols ? f->cols : count;
-    for (int k = 0; k < count && !f->slides; k++) {
+    int count = t->cubes ? t->cubes : t->buttons, cols = t->cols ? t->cols : count;
+    for (int k = 0; k < count && !t->slides; k++) {
         int row = k / cols, rows = count / cols;
         double y = -half * (cols - 1) + 2 * half * (k % cols);
         char names[2][32] = {""};
-        snprintf(names[0], sizeof names[0], f->cubes ? "object_%d" : "buttonbox_%d", k);
-        snprintf(names[1], sizeof names[1], f->cubes ? "object_target_%d" : "button_%d", k);
+        snprintf(names[0], sizeof names[0], t->cubes ? "object_%d" : "buttonbox_%d", k);
+        snprintf(names[1], sizeof names[1], t->cubes ? "object_target_%d" : "button_%d", k);
         mjsBody *one = mjs_findBody(a->arena, names[0]), *two = mjs_findBody(a->arena, names[1]);
         if (!one || !two) {
             snprintf(a->error, sizeof a->error, "there is no body '%s'", names[one != NULL]);
             return false;
         }
         one->pos[1] = y;
-        if (f->cubes)
+        if (t->cubes)
             two->pos[1] = y;
         else
             one->pos[0] = 0.425 - half * (rows - 1) + 2 * half * row;
@@ -283,14 +283,15 @@ static dc_status find_parts(char folder[PATH]) {
     return dc_model_need(path);
 }
 
-dc_status dc_arm_compose(const dc_env_spec *spec, bool slim, mjModel **model) {
+dc_status dc_arm_model(const dc_env_spec *spec, bool whole, mjModel **model) {
+    const dc_arm_table *table = dc_arm_table_of(spec->family);
     char folder[PATH];
     dc_text text;
     *model = NULL;
     DC_TRY(find_parts(folder));
     dc_text_init(&text);
-    dc_status status = write_arena(&text, spec->family, folder);
-    assembly a = {.family = spec->family, .folder = folder, .arena_text = text.bytes, .slim = slim};
+    dc_status status = write_arena(&text, table, folder);
+    assembly a = {.table = table, .folder = folder, .arena_text = text.bytes, .slim = !whole};
     if (status == DC_OK) status = finish(&a, model);
     dc_text_fini(&text);
     DC_TRY(status);
@@ -302,7 +303,7 @@ dc_status dc_arm_compose(const dc_env_spec *spec, bool slim, mjModel **model) {
     return status;
 }
 
-dc_status dc_arm_compose_alone(mjModel **model) {
+dc_status dc_arm_model_alone(mjModel **model) {
     char folder[PATH];
     *model = NULL;
     DC_TRY(find_parts(folder));

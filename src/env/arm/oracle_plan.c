@@ -4,9 +4,9 @@
 //
 // Sums are taken in the order of the reference (scipy's interpolation and filter), so that plans are
 // equal to the last places.
-#include "env/oracle.h"
+#include "env/arm/oracle.h"
 
-#include "env/pose.h"
+#include "env/arm/pose.h"
 
 #include <math.h>
 #include <string.h>

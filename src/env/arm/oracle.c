@@ -1,5 +1,5 @@
 // What the two kinds of oracles share, see oracle.h.
-#include "env/oracle.h"
+#include "env/arm/oracle.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,6 +15,11 @@ double dc_nearest_yaw(double hand, double thing, int folds) {
         best = yaw;
     }
     return best;
+}
+
+dc_oracle dc_oracle_of(const dc_arm_table *table, dc_data_kind kind) {
+    return (dc_oracle){
+        .plans = kind == DC_DATA_PLAY, .closed = !table->cubes, .reach = dc_arm_reach(table)};
 }
 
 void dc_oracle_begin(dc_oracle *o, const dc_sight *sight, const dc_draws *draws) {

@@ -1,10 +1,12 @@
-// Episodes of pointmaze: draw start and goal, reset, and then act, step and record; see env/gen.h.
-#include "env/gen.h"
+// Episodes of mazes: draw start and goal, reset, and then act, step and record; see env/gen.h. A robot
+// is led from cell to cell along the shortest way to a goal. `navigate` takes a new goal whenever one
+// is reached; `stitch` goes to a place four cells away and stays. How the robot gets to the next cell
+// is its family's business (dc_maze_act).
+#include "env/maze/robots.h"
 
-#include <math.h>
 #include <string.h>
 
-enum { POINT = 2, STITCH_STEPS = 4 };
+enum { STITCH_STEPS = 4, ACT_MAX = 32, OBS_MAX = 128 };
 
 // ---- cells ----
 
@@ -48,10 +50,14 @@ static void list_distant(const dc_maze *maze, dc_cell from, int distance, cells 
 
 typedef struct episode {
     const dc_gen *gen;
+    const dc_env_family *family;
     const dc_maze *maze;
+    const dc_maze_robot *robot;
+    dc_maze_act *act;
     cells corners; // where goals of `navigate` lie
     dc_env *env;
     const dc_gen_rows *out;
+    dc_maze_task task;
     int steps[DC_MAZE_CELLS]; // to the goal
 } episode;
 
@@ -59,17 +65,16 @@ static dc_cell pick(dc_env *env, const cells *from) {
     return from->at[env->draws.below(env->draws.ctx, from->count)];
 }
 
-static dc_maze_task draw_task(const episode *e) {
+static void draw_task(episode *e) {
     cells from;
     list_free(e->maze, true, &from);
-    dc_maze_task task = {.start = pick(e->env, &from)};
+    e->task = (dc_maze_task){.start = pick(e->env, &from)};
     if (e->gen->kind == DC_DATA_NAVIGATE) {
-        task.goal = pick(e->env, &e->corners);
-        return task;
+        e->task.goal = pick(e->env, &e->corners);
+        return;
     }
-    list_distant(e->maze, task.start, STITCH_STEPS, &from);
-    task.goal = from.count ? pick(e->env, &from) : task.start;
-    return task;
+    list_distant(e->maze, e->task.start, STITCH_STEPS, &from);
+    e->task.goal = from.count ? pick(e->env, &from) : e->task.start;
 }
 
 // The neighbour that is nearest to the goal; the cell itself where no way leads there.
@@ -86,75 +91,53 @@ static dc_cell next_cell(const episode *e, dc_cell at) {
     return best;
 }
 
-// Towards the next cell at full speed, plus noise.
-static void act(const episode *e, double *action) {
-    const double *xy = dc_env_qpos(e->env);
-    double to[POINT], x, y;
-    dc_maze_xy(next_cell(e, dc_maze_cell(xy)), to);
-    x = to[0] - xy[0];
-    y = to[1] - xy[1];
-    double length = sqrt(fma(y, y, x * x)) + 1e-6;
-    action[0] = x / length;
-    action[1] = y / length;
-    for (int k = 0; k < POINT; k++) {
-        action[k] += e->gen->noise * e->env->draws.normal(e->env->draws.ctx);
-        action[k] = fmin(fmax(action[k], -1), 1);
-    }
-}
-
-static void put(float *to, int64_t row, const double *from) {
-    for (int k = 0; k < POINT; k++)
-        to[row * POINT + k] = (float)from[k];
+static void put(float *to, int64_t row, const double *from, int n) {
+    for (int k = 0; k < n; k++)
+        to[row * n + k] = (float)from[k];
 }
 
 static dc_status play_row(episode *e, int64_t row, double *obs) {
-    double action[POINT];
+    const dc_env_family *f = e->family;
+    double action[ACT_MAX], to[2];
     dc_outcome outcome;
-    act(e, action);
-    put(e->out->obs, row, obs);
-    put(e->out->act, row, action);
-    put(e->out->qpos, row, dc_env_qpos(e->env));
-    put(e->out->qvel, row, dc_env_qvel(e->env));
+    dc_maze_xy(next_cell(e, dc_maze_cell(dc_env_qpos(e->env))), to);
+    e->act(e->gen, e->env, to, action);
+    put(e->out->obs, row, obs, f->obs);
+    put(e->out->act, row, action, f->act);
+    put(e->out->qpos, row, dc_env_qpos(e->env), f->nq);
+    put(e->out->qvel, row, dc_env_qvel(e->env), f->nv);
     e->out->terminals[row] = row + 1 == e->gen->rows;
     DC_TRY(dc_env_step(e->env, action, obs, &outcome));
     if (outcome.success && e->gen->kind == DC_DATA_NAVIGATE) {
-        dc_env_near(e->env, pick(e->env, &e->corners), e->env->goal);
+        dc_maze_near(e->env, pick(e->env, &e->corners), e->env->goal);
         dc_maze_steps(e->maze, dc_maze_cell(e->env->goal), e->steps, NULL);
     }
     return DC_OK;
 }
 
-static dc_status play_maze(const dc_gen *gen, dc_env *env, const dc_gen_rows *out) {
-    double obs[POINT];
-    episode e = {.gen = gen, .maze = dc_world_spec(gen->world)->maze, .env = env, .out = out};
+static void begin(void *ctx) {
+    episode *e = ctx;
+    dc_maze_begin(e->env, e->robot, &e->task, NULL);
+}
+
+dc_status dc_maze_play(const dc_gen *gen, dc_env *env, const dc_gen_rows *out,
+                       const dc_maze_robot *robot, dc_maze_act *act) {
+    const dc_env_spec *spec = dc_world_spec(gen->world);
+    double obs[OBS_MAX];
+    episode e = {.gen = gen,
+                 .family = spec->family,
+                 .maze = spec->maze,
+                 .robot = robot,
+                 .act = act,
+                 .env = env,
+                 .out = out};
+    DC_CHECK(spec->family->obs <= OBS_MAX && spec->family->act <= ACT_MAX);
     list_free(e.maze, false, &e.corners);
-    dc_maze_task task = draw_task(&e);
-    DC_TRY(dc_env_begin(env, &task, NULL));
+    draw_task(&e);
+    DC_TRY(dc_env_guard(env, begin, &e));
     dc_maze_steps(e.maze, dc_maze_cell(env->goal), e.steps, NULL);
     dc_env_observe(env, obs);
     for (int64_t row = 0; row < gen->rows; row++)
         DC_TRY(play_row(&e, row, obs));
-    return DC_OK;
-}
-
-// ---- sizes ----
-
-dc_status dc_gen_init_maze(dc_gen *gen, const dc_env_spec *spec, int64_t *episodes) {
-    bool stitch = gen->kind == DC_DATA_STITCH, giant = !strcmp(spec->maze->name, "giant");
-    if (spec->family->robot != DC_POINT)
-        return dc_fail(DC_UNSUPPORTED,
-                       "bring a file of your own or OGBench's published one: dcrl data info "
-                       "FILE.npz reads it, "
-                       "dcrl train --data FILE.npz trains on it",
-                       "data of %s needs a trained expert policy, which dcrl does not have",
-                       spec->family->name);
-    if (gen->kind != DC_DATA_ANY && gen->kind != DC_DATA_NAVIGATE && !stitch)
-        return dc_fail(DC_USAGE, "--type navigate|stitch", "there is no %s data of %s",
-                       dc_data_word(gen->kind), spec->family->name);
-    gen->kind = stitch ? DC_DATA_STITCH : DC_DATA_NAVIGATE;
-    gen->noise = 0.5;
-    gen->rows = stitch ? 201 : giant ? 2001 : 1001;
-    gen->play = play_maze;
-    *episodes = stitch ? 5000 : giant ? 500 : 1000;
     return DC_OK;
 }

@@ -1,5 +1,5 @@
 // Poses, see pose.h.
-#include "env/pose.h"
+#include "env/arm/pose.h"
 
 #include <math.h>
 #include <stdbool.h>

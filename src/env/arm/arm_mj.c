@@ -5,133 +5,58 @@
 // nothing does so after the physics of a step, hence the gripper's place, in the observation and in
 // the next control, is the one at the start of the last physics step; with buttons it is fresh.
 //
-// Locks are a matter of damping, which the reference writes into its model. Models are shared here,
-// so there is one for each state of the two locks, and an environment uses the one it is in. Marks
-// of targets touch nothing and are not moved.
-#include "env/mujoco/model.h"
+// Marks of targets touch nothing and are not moved.
+#include "env/arm/motion.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { JOINTS = 6, DRIVER = 6, FINGERS = 6, THINGS = 14, SUBSTEPS = 25, ACTIONS = 5 };
+enum { JOINTS = 6, DRIVER = 6, FINGERS = 6, SUBSTEPS = 25, ACTIONS = 5 };
 static const double pi = 3.141592653589793, press = -0.02, cube_height = 0.02;
 static const double home[JOINTS] = {-1.5707963267948966, -1.5707963267948966, 1.5707963267948966,
                                     -1.5707963267948966, -1.5707963267948966, 0};
 static const double down[4] = {0, 1, 0, 0};
 static const double workspace[2][3] = {{0.25, -0.35, 0.02}, {0.6, 0.35, 0.35}};
-static const double locked = 1e6, unlocked = 2.0;
 
 // ---- facts ----
 
-static const dc_env_family *family_of(const dc_env *env) {
-    return env->world->spec.family;
-}
-
-const mjModel *dc_arm_model(const dc_env *env) {
-    if (!family_of(env)->slides) return env->world->model;
-    return env->world->locks[env->buttons[0] | env->buttons[1] << 1];
+const mjModel *dc_arm_now(const dc_env *env) {
+    const uint8_t *on = dc_arm_state_of(env)->buttons;
+    if (!dc_arm_of(env)->slides) return env->world->model;
+    return dc_arm_world_of(env)->locks[on[0] | on[1] << 1];
 }
 
 // Where things begin in qpos and qvel.
 double *dc_arm_cube(const dc_env *env, int k) {
-    return env->data->qpos + THINGS + (ptrdiff_t)7 * k;
+    return env->qpos + DC_ARM_THINGS + (ptrdiff_t)DC_ARM_CUBE * k;
 }
 
 static double *slider_at(const dc_env *env, int k) { // buttons, then drawer and window
-    return dc_arm_cube(env, family_of(env)->cubes) + k;
+    return dc_arm_cube(env, dc_arm_of(env)->cubes) + k;
 }
 
 static double slider_speed(const dc_env *env, int k) {
-    return env->data->qvel[THINGS + 6 * family_of(env)->cubes + k];
+    return env->qvel[DC_ARM_THINGS + 6 * dc_arm_of(env)->cubes + k];
 }
 
 double *dc_arm_slides(const dc_env *env) {
-    return slider_at(env, family_of(env)->buttons);
+    return slider_at(env, dc_arm_of(env)->buttons);
 }
 
 static double clip(double x, double low, double high) { // NaN stays
     return x < low ? low : x > high ? high : x;
 }
 
-static double draw(dc_env *env, double low, double high) {
-    return env->draws.uniform(env->draws.ctx, low, high);
+// ---- copies ----
+
+static bool open_state(dc_env *env) {
+    dc_arm_state *state = dc_arm_state_of(env);
+    state->ik = mj_makeData(dc_arm_world_of(env)->alone);
+    return state->ik != NULL;
 }
 
-// ---- worlds ----
-
-typedef struct preparing {
-    dc_world *world;
-    bool complete;
-} preparing;
-
-dc_pose dc_arm_site(const mjData *d, int site) {
-    dc_pose r;
-    mju_mat2Quat(r.q, d->site_xmat + (ptrdiff_t)9 * site);
-    memcpy(r.p, d->site_xpos + (ptrdiff_t)3 * site, sizeof r.p);
-    return r;
-}
-
-// Models of a scene by the states of its two buttons: 0 locks.
-static bool make_locks(dc_world *w) {
-    int drawer = w->model->nv - 2;
-    for (int k = 0; k < DC_LOCKS; k++) {
-        w->locks[k] = mj_copyModel(NULL, w->model);
-        if (!w->locks[k]) return false;
-        for (int s = 0; s < 2; s++)
-            w->locks[k]->dof_damping[drawer + s] = k >> s & 1 ? unlocked : locked;
-    }
-    return true;
-}
-
-// What hands reach for: tops of buttons, handles of drawer and window, and their targets' handles.
-static bool find_sites(dc_world *w) {
-    static const char *const handles[2] = {"drawer_handle_center", "window_handle_center"};
-    static const char *const marks[2] = {"drawer_handle_center_target",
-                                         "window_handle_center_target"};
-    bool all = true;
-    for (int k = 0; k < w->spec.family->buttons; k++) {
-        char name[16];
-        snprintf(name, sizeof name, "btntop_%d", k);
-        w->tops[k] = mj_name2id(w->model, mjOBJ_SITE, name);
-        all = all && w->tops[k] >= 0;
-    }
-    for (int k = 0; w->spec.family->slides && k < 2; k++) {
-        w->handles[k] = mj_name2id(w->model, mjOBJ_SITE, handles[k]);
-        w->marks[k] = mj_name2id(w->model, mjOBJ_SITE, marks[k]);
-        all = all && w->handles[k] >= 0 && w->marks[k] >= 0;
-    }
-    return all;
-}
-
-static void prepare(void *ctx) {
-    preparing *p = ctx;
-    dc_world *w = p->world;
-    int attach = mj_name2id(w->model, mjOBJ_SITE, "ur5e/attachment_site");
-    w->pinch = mj_name2id(w->model, mjOBJ_SITE, "ur5e/robotiq/pinch");
-    w->pad = mj_name2id(w->model, mjOBJ_BODY, "ur5e/robotiq/right_pad");
-    w->flange = mj_name2id(w->arm, mjOBJ_SITE, "attachment_site");
-    mjData *d = mj_makeData(w->model);
-    bool all = d && attach >= 0 && w->pinch >= 0 && w->pad >= 0 && w->flange >= 0;
-    all = all && find_sites(w);
-    if (all) {
-        mj_forward(w->model, d);
-        dc_pose pinch = dc_arm_site(d, w->pinch), flange = dc_arm_site(d, attach);
-        dc_pose back = dc_pose_inverse(&pinch);
-        w->pinch_to_flange = dc_pose_mul(&back, &flange);
-    }
-    mj_deleteData(d);
-    p->complete = all && (!w->spec.family->slides || make_locks(w));
-}
-
-dc_status dc_arm_prepare(dc_world *world) {
-    preparing p = {.world = world};
-    DC_TRY(dc_arm_compose_alone(&world->arm));
-    DC_TRY(dc_mujoco_guard(prepare, &p, NULL));
-    if (p.complete && world->arm->nq == JOINTS && world->arm->nv == JOINTS) return DC_OK;
-    return dc_fail(DC_BAD_INPUT, "tools/setup.sh build fetches the files of the version that fits",
-                   "the arm of %s lacks a part, or there is no memory", world->spec.name);
+static void close_state(dc_env *env) {
+    mj_deleteData(dc_arm_state_of(env)->ik);
 }
 
 // ---- observing and judging ----
@@ -141,7 +66,7 @@ double dc_arm_opening(const dc_env *env) {
 }
 
 double dc_arm_contact(const dc_env *env) {
-    const double *force = env->data->cfrc_ext + (ptrdiff_t)6 * env->world->pad;
+    const double *force = env->data->cfrc_ext + (ptrdiff_t)6 * dc_arm_world_of(env)->pad;
     double sum = 0;
     for (int k = 0; k < FINGERS; k++)
         sum += force[k] * force[k];
@@ -167,39 +92,39 @@ static double *put_arm(const dc_env *env, double *out) {
     const mjData *d = env->data;
     memcpy(out, d->qpos, JOINTS * sizeof *out);
     memcpy(out + JOINTS, d->qvel, JOINTS * sizeof *out);
-    dc_pose pinch = dc_arm_site(d, env->world->pinch);
+    dc_pose pinch = dc_arm_site(d, dc_arm_world_of(env)->pinch);
     out = put_yaw(put_place(out + (ptrdiff_t)2 * JOINTS, pinch.p), pinch.q);
     *out++ = dc_arm_opening(env) * 3;
     *out++ = dc_arm_contact(env);
     return out;
 }
 
-void dc_arm_observe(const dc_env *env, double *obs) {
-    const dc_env_family *f = family_of(env);
+static void observe(const dc_env *env, double *obs) {
+    const dc_arm_table *t = dc_arm_of(env);
     obs = put_arm(env, obs);
-    for (int k = 0; k < f->cubes; k++) {
+    for (int k = 0; k < t->cubes; k++) {
         const double *cube = dc_arm_cube(env, k);
         obs = put_place(obs, cube);
         memcpy(obs, cube + 3, 4 * sizeof *obs);
         obs = put_yaw(obs + 4, cube + 3);
     }
-    for (int k = 0; k < f->buttons; k++) {
-        *obs++ = !env->buttons[k];
-        *obs++ = env->buttons[k];
+    for (int k = 0; k < t->buttons; k++) {
+        *obs++ = !dc_arm_state_of(env)->buttons[k];
+        *obs++ = dc_arm_state_of(env)->buttons[k];
         *obs++ = *slider_at(env, k) * 120;
         *obs++ = slider_speed(env, k);
     }
-    for (int k = 0; k < f->slides; k++) {
+    for (int k = 0; k < t->slides; k++) {
         *obs++ = dc_arm_slides(env)[k] * (k == 0 ? 18 : 15);
-        *obs++ = slider_speed(env, f->buttons + k);
+        *obs++ = slider_speed(env, t->buttons + k);
     }
 }
 
 // The goal as a policy sees it: the observation, or the columns of it that count.
 static void put_goal(const dc_env *env, double *goal) {
     double obs[DC_ARM_OBS_MAX];
-    const dc_env_family *f = family_of(env);
-    dc_arm_observe(env, obs);
+    const dc_env_family *f = env->world->spec.family;
+    observe(env, obs);
     if (!env->world->spec.oracle) {
         memcpy(goal, obs, (size_t)f->obs * sizeof *goal);
         return;
@@ -214,41 +139,42 @@ static void put_goal(const dc_env *env, double *goal) {
 static bool cube_holds(const dc_env *env, int k) {
     const double *is = dc_arm_cube(env, k), *want = env->goal + (ptrdiff_t)3 * k;
     double x = is[0] - want[0], y = is[1] - want[1], z = is[2] - want[2];
-    return sqrt(x * x + y * y + z * z) <= family_of(env)->tolerance;
+    return sqrt(x * x + y * y + z * z) <= env->world->spec.family->tolerance;
 }
 
 static bool button_holds(const dc_env *env, int k) {
-    return env->buttons[k] == env->goal[3 * family_of(env)->cubes + k];
+    return dc_arm_state_of(env)->buttons[k] == env->goal[3 * dc_arm_of(env)->cubes + k];
 }
 
 static bool slide_holds(const dc_env *env, int k) {
-    const dc_env_family *f = family_of(env);
-    return fabs(dc_arm_slides(env)[k] - env->goal[3 * f->cubes + f->buttons + k]) <= f->tolerance;
+    const dc_arm_table *t = dc_arm_of(env);
+    return fabs(dc_arm_slides(env)[k] - env->goal[3 * t->cubes + t->buttons + k]) <=
+           env->world->spec.family->tolerance;
 }
 
 // How many of the task's conditions hold, of family->cubes + buttons + slides.
 static int count_holding(const dc_env *env) {
-    const dc_env_family *f = family_of(env);
+    const dc_arm_table *t = dc_arm_of(env);
     int holding = 0;
-    for (int k = 0; k < f->cubes; k++)
+    for (int k = 0; k < t->cubes; k++)
         holding += cube_holds(env, k);
-    for (int k = 0; k < f->buttons; k++)
+    for (int k = 0; k < t->buttons; k++)
         holding += button_holds(env, k);
-    for (int k = 0; k < f->slides; k++)
+    for (int k = 0; k < t->slides; k++)
         holding += slide_holds(env, k);
     return holding;
 }
 
-static int conditions(const dc_env_family *f) {
-    return f->cubes + f->buttons + f->slides;
+static int conditions(const dc_arm_table *t) {
+    return t->cubes + t->buttons + t->slides;
 }
 
 static bool succeeds(const dc_env *env) {
-    switch (env->aim.at) {
+    switch (dc_arm_state_of(env)->aim.at) {
     case DC_AIM_CUBE:
-        return cube_holds(env, env->aim.cube);
+        return cube_holds(env, dc_arm_state_of(env)->aim.cube);
     case DC_AIM_BUTTON:
-        return button_holds(env, env->aim.button);
+        return button_holds(env, dc_arm_state_of(env)->aim.button);
     case DC_AIM_DRAWER:
         return slide_holds(env, 0);
     case DC_AIM_WINDOW:
@@ -256,13 +182,13 @@ static bool succeeds(const dc_env *env) {
     case DC_AIM_TASK:
         break;
     }
-    return count_holding(env) == conditions(family_of(env));
+    return count_holding(env) == conditions(dc_arm_of(env));
 }
 
-dc_outcome dc_arm_judge(const dc_env *env) {
-    double reward = env->success ? 1 : 0;
-    if (env->world->spec.task) reward = count_holding(env) - conditions(family_of(env));
-    return (dc_outcome){env->success, reward};
+static dc_outcome judge(const dc_env *env) {
+    double reward = dc_arm_state_of(env)->success ? 1 : 0;
+    if (env->world->spec.task) reward = count_holding(env) - conditions(dc_arm_of(env));
+    return (dc_outcome){dc_arm_state_of(env)->success, reward};
 }
 
 // ---- control ----
@@ -286,8 +212,8 @@ static void look_down(double yaw, double out[4]) {
 
 // Joint angles that bring the gripper to a pose.
 static void reach(const dc_env *env, const dc_pose *pinch, const double *from, double *joints) {
-    dc_pose flange = dc_pose_mul(pinch, &env->world->pinch_to_flange);
-    dc_arm_solve(env->world, env->arm, &flange, from, joints);
+    dc_pose flange = dc_pose_mul(pinch, &dc_arm_world_of(env)->pinch_to_flange);
+    dc_arm_solve(dc_arm_world_of(env), dc_arm_state_of(env)->ik, &flange, from, joints);
 }
 
 static void control(dc_env *env, const double *action) {
@@ -295,7 +221,7 @@ static void control(dc_env *env, const double *action) {
     double a[ACTIONS], q[4], turn[4];
     mjData *d = env->data;
     scale_action(env, action, a);
-    dc_pose pinch = dc_arm_site(d, env->world->pinch), to;
+    dc_pose pinch = dc_arm_site(d, dc_arm_world_of(env)->pinch), to;
     for (int k = 0; k < 3; k++)
         to.p[k] = clip(pinch.p[k] + a[k], workspace[0][k], workspace[1][k]);
     dc_quat_yaw(a[3], q);
@@ -317,11 +243,11 @@ static void set_cube(dc_env *env, int k, const double xyz[3], const double q[4])
 
 // A cube somewhere on the table.
 void dc_arm_throw(dc_env *env, int k) {
-    const dc_reach *r = dc_manip_reach(family_of(env));
+    const dc_reach *r = dc_arm_reach(dc_arm_of(env));
     double xyz[3] = {0, 0, cube_height}, q[4];
     for (int c = 0; c < 2; c++)
-        xyz[c] = draw(env, r->things[0][c], r->things[1][c]);
-    dc_quat_yaw(draw(env, 0, 2 * pi), q);
+        xyz[c] = dc_env_uniform(env, r->things[0][c], r->things[1][c]);
+    dc_quat_yaw(dc_env_uniform(env, 0, 2 * pi), q);
     set_cube(env, k, xyz, q);
 }
 
@@ -334,50 +260,52 @@ static void rescue(dc_env *env) {
     }
     if (!lost) return;
     dc_arm_throw(env, 0);
-    memset(env->data->qvel + THINGS, 0, 6 * sizeof *env->data->qvel);
-    mj_forward(dc_arm_model(env), env->data);
+    memset(env->data->qvel + DC_ARM_THINGS, 0, 6 * sizeof *env->data->qvel);
+    mj_forward(dc_arm_now(env), env->data);
 }
 
 static void toggle(dc_env *env, int button) {
-    const dc_env_family *f = family_of(env);
+    const dc_arm_table *t = dc_arm_of(env);
     static const int around[5][2] = {{0, 0}, {1, 0}, {-1, 0}, {0, 1}, {0, -1}};
-    if (!f->cols) {
-        env->buttons[button] ^= 1;
+    if (!t->cols) {
+        dc_arm_state_of(env)->buttons[button] ^= 1;
         return;
     }
     for (int k = 0; k < 5; k++) {
-        int row = button / f->cols + around[k][0], col = button % f->cols + around[k][1];
-        if (row >= 0 && col >= 0 && row < f->buttons / f->cols && col < f->cols)
-            env->buttons[row * f->cols + col] ^= 1;
+        int row = button / t->cols + around[k][0], col = button % t->cols + around[k][1];
+        if (row >= 0 && col >= 0 && row < t->buttons / t->cols && col < t->cols)
+            dc_arm_state_of(env)->buttons[row * t->cols + col] ^= 1;
     }
 }
 
 static void remember(const dc_env *env, double before[DC_BUTTONS_MAX]) {
-    for (int k = 0; k < family_of(env)->buttons; k++)
+    for (int k = 0; k < dc_arm_of(env)->buttons; k++)
         before[k] = *slider_at(env, k);
 }
 
 // Buttons that went down toggle, locks follow, and success is told.
 static void settle(dc_env *env, const double before[DC_BUTTONS_MAX]) {
-    const dc_env_family *f = family_of(env);
-    if (f->slides && env->aim.at == DC_AIM_TASK) rescue(env);
-    for (int k = 0; k < f->buttons; k++)
+    const dc_arm_table *t = dc_arm_of(env);
+    if (t->slides && dc_arm_state_of(env)->aim.at == DC_AIM_TASK) rescue(env);
+    for (int k = 0; k < t->buttons; k++)
         if (before[k] > press && *slider_at(env, k) <= press) toggle(env, k);
-    if (f->buttons) mj_forward(dc_arm_model(env), env->data);
-    env->success = succeeds(env);
+    if (t->buttons) mj_forward(dc_arm_now(env), env->data);
+    dc_arm_state_of(env)->success = succeeds(env);
 }
 
-void dc_arm_physics(dc_env *env, int steps) {
+// Controls are no actions: in the bare physics they stay.
+static void physics(dc_env *env, const double *action, int steps) {
+    (void)action;
     for (int s = 0; s < steps * SUBSTEPS; s++)
-        mj_step(dc_arm_model(env), env->data);
+        mj_step(dc_arm_now(env), env->data);
 }
 
-void dc_arm_step(dc_env *env, const double *action) {
+static void step(dc_env *env, const double *action) {
     double before[DC_BUTTONS_MAX];
     control(env, action);
     remember(env, before);
-    dc_arm_physics(env, 1);
-    mj_rnePostConstraint(dc_arm_model(env), env->data); // forces on the fingers
+    physics(env, NULL, 1);
+    mj_rnePostConstraint(dc_arm_now(env), env->data); // forces on the fingers
     settle(env, before);
 }
 
@@ -385,25 +313,25 @@ void dc_arm_step(dc_env *env, const double *action) {
 
 static void set_buttons(dc_env *env, const char *states) {
     if (!states) return;
-    for (int k = 0; k < family_of(env)->buttons; k++)
-        env->buttons[k] = states[k] == '1';
-    mj_forward(dc_arm_model(env), env->data);
+    for (int k = 0; k < dc_arm_of(env)->buttons; k++)
+        dc_arm_state_of(env)->buttons[k] = states[k] == '1';
+    mj_forward(dc_arm_now(env), env->data);
 }
 
 // The gripper somewhere above the table.
 void dc_arm_place(dc_env *env) {
-    const dc_reach *r = dc_manip_reach(family_of(env));
+    const dc_reach *r = dc_arm_reach(dc_arm_of(env));
     dc_pose pinch;
     for (int k = 0; k < 3; k++)
-        pinch.p[k] = draw(env, r->arm[0][k], r->arm[1][k]);
-    look_down(draw(env, -pi, pi), pinch.q);
+        pinch.p[k] = dc_env_uniform(env, r->arm[0][k], r->arm[1][k]);
+    look_down(dc_env_uniform(env, -pi, pi), pinch.q);
     reach(env, &pinch, home, env->data->qpos);
-    mj_forward(dc_arm_model(env), env->data);
+    mj_forward(dc_arm_now(env), env->data);
 }
 
 // Which of the task's cubes each cube stands for.
 static void draw_order(dc_env *env, int order[DC_CUBES_MAX]) {
-    int n = family_of(env)->cubes, left[DC_CUBES_MAX];
+    int n = dc_arm_of(env)->cubes, left[DC_CUBES_MAX];
     for (int k = 0; k < n; k++)
         left[k] = k;
     for (int k = 0; k < n; k++) {
@@ -415,13 +343,13 @@ static void draw_order(dc_env *env, int order[DC_CUBES_MAX]) {
 }
 
 static void set_target(dc_env *env, const dc_things *want, const int order[DC_CUBES_MAX]) {
-    const dc_env_family *f = family_of(env);
+    const dc_arm_table *t = dc_arm_of(env);
     double *target = env->goal;
-    for (int k = 0; k < f->cubes; k++, target += 3)
+    for (int k = 0; k < t->cubes; k++, target += 3)
         memcpy(target, want->cubes[order[k]], 3 * sizeof *target);
-    for (int k = 0; k < f->buttons; k++)
+    for (int k = 0; k < t->buttons; k++)
         *target++ = want->buttons[k] == '1';
-    if (!f->slides) return;
+    if (!t->slides) return;
     target[0] = want->drawer;
     target[1] = want->window;
 }
@@ -430,49 +358,49 @@ static void set_target(dc_env *env, const dc_things *want, const int order[DC_CU
 static void show_goal(dc_env *env, const dc_things *want, const int order[DC_CUBES_MAX],
                       double *goal) {
     static const double level[4] = {1, 0, 0, 0};
-    const dc_env_family *f = family_of(env);
+    const dc_arm_table *t = dc_arm_of(env);
     bool floats = env->float_actions;
     double action[ACTIONS];
     dc_arm_place(env);
-    for (int k = 0; k < f->cubes; k++)
+    for (int k = 0; k < t->cubes; k++)
         set_cube(env, k, want->cubes[order[k]], level);
     set_buttons(env, want->buttons);
-    if (f->slides) {
+    if (t->slides) {
         dc_arm_slides(env)[0] = want->drawer;
         dc_arm_slides(env)[1] = want->window;
     }
-    mj_forward(dc_arm_model(env), env->data);
+    mj_forward(dc_arm_now(env), env->data);
     env->float_actions = true; // random actions are float32, whatever the policy's are
-    for (int s = 0; s < f->settle; s++) {
+    for (int s = 0; s < env->world->spec.family->settle; s++) {
         for (int k = 0; k < ACTIONS; k++)
-            action[k] = (double)(float)draw(env, -1, 1);
-        if (!f->cubes) action[ACTIONS - 1] = 1; // closed, as it presses buttons
-        dc_arm_step(env, action);
+            action[k] = (double)(float)dc_env_uniform(env, -1, 1);
+        if (!t->cubes) action[ACTIONS - 1] = 1; // closed, as it presses buttons
+        step(env, action);
     }
     env->float_actions = floats;
     if (goal) put_goal(env, goal);
 }
 
 static void place_things(dc_env *env, const dc_things *start, const int order[DC_CUBES_MAX]) {
-    const dc_env_family *f = family_of(env);
-    for (int k = 0; k < f->cubes; k++) {
+    const dc_arm_table *t = dc_arm_of(env);
+    for (int k = 0; k < t->cubes; k++) {
         double xyz[3], q[4];
         memcpy(xyz, start->cubes[order[k]], sizeof xyz);
         for (int c = 0; c < 2; c++)
-            xyz[c] += draw(env, -0.01, 0.01);
-        dc_quat_yaw(draw(env, 0, 2 * pi), q);
+            xyz[c] += dc_env_uniform(env, -0.01, 0.01);
+        dc_quat_yaw(dc_env_uniform(env, 0, 2 * pi), q);
         set_cube(env, k, xyz, q);
     }
     set_buttons(env, start->buttons);
-    if (!f->slides) return;
-    dc_arm_slides(env)[0] = clip(start->drawer + draw(env, -0.01, 0.01), -0.16, 0);
-    dc_arm_slides(env)[1] = clip(start->window + draw(env, -0.01, 0.01), 0, 0.2);
+    if (!t->slides) return;
+    dc_arm_slides(env)[0] = clip(start->drawer + dc_env_uniform(env, -0.01, 0.01), -0.16, 0);
+    dc_arm_slides(env)[1] = clip(start->window + dc_env_uniform(env, -0.01, 0.01), 0, 0.2);
 }
 
 void dc_arm_rest(dc_env *env) {
-    memset(env->buttons, 0, sizeof env->buttons);
-    env->aim = (dc_aim){.at = DC_AIM_TASK};
-    const mjModel *m = dc_arm_model(env);
+    memset(dc_arm_state_of(env)->buttons, 0, sizeof dc_arm_state_of(env)->buttons);
+    dc_arm_state_of(env)->aim = (dc_aim){.at = DC_AIM_TASK};
+    const mjModel *m = dc_arm_now(env);
     mj_resetData(m, env->data);
     mj_forward(m, env->data);
     memcpy(env->data->qpos, home, sizeof home);
@@ -482,15 +410,16 @@ void dc_arm_rest(dc_env *env) {
 void dc_arm_ready(dc_env *env) {
     double before[DC_BUTTONS_MAX];
     remember(env, before);
-    mj_forward(dc_arm_model(env), env->data);
+    mj_forward(dc_arm_now(env), env->data);
     settle(env, before);
-    env->success = false;
-    mj_forward(dc_arm_model(env), env->data);
+    dc_arm_state_of(env)->success = false;
+    mj_forward(dc_arm_now(env), env->data);
 }
 
 // Of the first phase only joints are taken back: time, controls, the solver's start and the force on
 // the fingers are those of its last step, as in the reference.
-void dc_arm_reset(dc_env *env, const dc_manip_task *task, double *goal) {
+static void reset(dc_env *env, int number, double *goal) {
+    const dc_arm_task *task = dc_arm_task_of(&env->world->spec, number);
     int order[DC_CUBES_MAX] = {0};
     mjData *d = env->data;
     const mjModel *m = env->world->model;
@@ -507,14 +436,42 @@ void dc_arm_reset(dc_env *env, const dc_manip_task *task, double *goal) {
     dc_arm_ready(env);
 }
 
-void dc_arm_set(dc_env *env, const double *qpos, const double *qvel, const double *buttons) {
+static void set(dc_env *env, const double *qpos, const double *qvel, const double *buttons) {
     const mjModel *m = env->world->model;
+    dc_arm_state *state = dc_arm_state_of(env);
     for (int k = 0; k < DC_BUTTONS_MAX; k++)
-        env->buttons[k] = buttons && k < family_of(env)->buttons && buttons[k] != 0;
+        state->buttons[k] = buttons && k < dc_arm_of(env)->buttons && buttons[k] != 0;
     mj_resetData(m, env->data);
     memcpy(env->data->qpos, qpos, (size_t)m->nq * sizeof *qpos);
     memcpy(env->data->qvel, qvel, (size_t)m->nv * sizeof *qvel);
-    mj_forward(dc_arm_model(env), env->data);
-    env->aim = (dc_aim){.at = DC_AIM_TASK};
-    env->success = false;
+    mj_forward(dc_arm_now(env), env->data);
+    state->aim = (dc_aim){.at = DC_AIM_TASK};
+    state->success = false;
 }
+
+static void extra(const dc_env *env, double *buttons) {
+    for (int k = 0; k < dc_arm_of(env)->buttons; k++)
+        buttons[k] = dc_arm_state_of(env)->buttons[k];
+}
+
+const dc_sim dc_arm_sim = {
+    .engine = &dc_mujoco,
+    .substeps = SUBSTEPS,
+    .model = dc_arm_model,
+    .prepare = dc_arm_prepare,
+    .release = dc_arm_release,
+    .own = sizeof(dc_arm_state),
+    .open = open_state,
+    .close = close_state,
+    .reset = reset,
+    .set = set,
+    .step = step,
+    .observe = observe,
+    .judge = judge,
+    .extra = extra,
+    .physics = physics,
+    .camera = "front",
+    .paint = dc_arm_paint,
+    .play = dc_arm_play,
+    .time_script = dc_arm_time_script,
+};

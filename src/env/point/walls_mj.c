@@ -7,7 +7,7 @@
 // Why the parts that are left out do not matter: the two slides have no damping and no gravity along
 // them, so every force but the walls' is zero; their axes, and so Jacobians and mass, are the same
 // everywhere; the floor's contact has distance 0, which MuJoCo excludes.
-#include "env/mujoco/model.h"
+#include "env/point/walls.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,28 +16,28 @@
 enum { STAGES = 4, AXES = 2 };
 
 // What the walls have in common: a contact that MuJoCo itself makes of the ball inside the first one.
-static void find_touch(dc_world *w, mjData *d, int wall) {
+static void find_touch(const dc_world *w, dc_point_walls *own, mjData *d, int wall) {
     const mjModel *m = w->model;
     memcpy(d->qpos, m->geom_pos + 3 * (ptrdiff_t)wall, AXES * sizeof *d->qpos);
     mj_kinematics(m, d);
     mj_comPos(m, d);
     mj_collision(m, d);
     for (int c = 0; c < d->ncon; c++)
-        if (d->contact[c].geom[1] == wall) w->touch = d->contact[c];
+        if (d->contact[c].geom[1] == wall) own->touch = d->contact[c];
 }
 
-void dc_point_prepare(dc_world *w) {
+void dc_point_look(const dc_world *w, dc_point_walls *own) {
     const dc_maze *maze = w->spec.maze;
     int first = -1;
     for (int c = 0; c < maze->rows * maze->cols; c++) {
         char name[32];
         snprintf(name, sizeof name, "block_%d_%d", c / maze->cols, c % maze->cols);
-        w->walls[c] = mj_name2id(w->model, mjOBJ_GEOM, name);
-        if (first < 0) first = w->walls[c];
+        own->walls[c] = mj_name2id(w->model, mjOBJ_GEOM, name);
+        if (first < 0) first = own->walls[c];
     }
-    w->ball = w->model->body_geomadr[1];
+    own->ball = w->model->body_geomadr[1];
     mjData *d = mj_makeData(w->model);
-    if (d && first >= 0) find_touch(w, d, first);
+    if (d && first >= 0) find_touch(w, own, d, first);
     mj_deleteData(d);
 }
 
@@ -60,16 +60,16 @@ static bool is_far(const double *wall, const double *ball) {
 
 // Add the ball's contacts with the walls of nine cells. Rows and columns rise, and with them the walls'
 // numbers, which is the order in which MuJoCo sorts contacts.
-static void add_contacts(const dc_world *w, mjData *d) {
+static void add_contacts(const dc_world *w, const dc_point_walls *own, mjData *d) {
     const dc_maze *maze = w->spec.maze;
     dc_cell at = dc_maze_cell(d->qpos);
     for (int k = 0; k < 9; k++) {
         dc_cell cell = {at.i + k / 3 - 1, at.j + k % 3 - 1};
         if (cell.i < 0 || cell.j < 0 || cell.i >= maze->rows || cell.j >= maze->cols) continue;
-        int wall = w->walls[cell.i * maze->cols + cell.j];
+        int wall = own->walls[cell.i * maze->cols + cell.j];
         if (wall < 0 || is_far(w->model->geom_pos + 3 * (ptrdiff_t)wall, d->qpos)) continue;
-        mjContact contact = w->touch;
-        if (!mjCOLLISIONFUNC[mjGEOM_SPHERE][mjGEOM_BOX](w->model, d, &contact, w->ball, wall, 0))
+        mjContact contact = own->touch;
+        if (!mjCOLLISIONFUNC[mjGEOM_SPHERE][mjGEOM_BOX](w->model, d, &contact, own->ball, wall, 0))
             continue;
         contact.geom[1] = contact.geom2 = wall;
         contact.exclude = contact.dist >= 0;
@@ -79,10 +79,10 @@ static void add_contacts(const dc_world *w, mjData *d) {
 }
 
 // qacc at qpos and qvel.
-static void accelerate(const dc_world *w, mjData *d) {
-    memcpy(d->geom_xpos + 3 * (ptrdiff_t)w->ball, d->qpos, AXES * sizeof *d->qpos);
+static void accelerate(const dc_world *w, const dc_point_walls *own, mjData *d) {
+    memcpy(d->geom_xpos + 3 * (ptrdiff_t)own->ball, d->qpos, AXES * sizeof *d->qpos);
     d->ncon = 0;
-    add_contacts(w, d);
+    add_contacts(w, own, d);
     if (!d->ncon) {
         memset(d->qacc, 0, AXES * sizeof *d->qacc);
         return;
@@ -110,7 +110,7 @@ static void go(const mjModel *m, mjData *d, const double *x, const double *v0, c
     mj_integratePos(m, d->qpos, s->v, m->opt.timestep);
 }
 
-void dc_point_step(const dc_world *w, mjData *d) {
+void dc_point_push(const dc_world *w, const dc_point_walls *own, mjData *d) {
     static const double reach[STAGES] = {0, 0.5, 0.5, 1};
     static const double weight[STAGES] = {1.0 / 6, 1.0 / 3, 1.0 / 3, 1.0 / 6};
     slope s[STAGES], sum;
@@ -121,7 +121,7 @@ void dc_point_step(const dc_world *w, mjData *d) {
             add_slope(&sum, &s[i - 1], reach[i]);
             go(w->model, d, x, s[0].v, &sum);
         }
-        accelerate(w, d);
+        accelerate(w, own, d);
         memcpy(s[i].v, d->qvel, sizeof s[i].v);
         memcpy(s[i].a, d->qacc, sizeof s[i].a);
     }

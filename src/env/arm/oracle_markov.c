@@ -1,6 +1,6 @@
 // Noisy: the next action follows from where hand and thing are now, by phases. Moves have full
 // speed until close by; an oracle that gets nowhere gives up after a while.
-#include "env/oracle.h"
+#include "env/arm/oracle.h"
 
 #include <math.h>
 

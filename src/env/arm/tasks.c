@@ -1,15 +1,15 @@
 // The tables with a robot arm: cubes to be put in places, buttons that toggle their neighbours, and a
-// scene of a cube, a drawer and a window with a button each that locks them. Goes to env/spec.c.
+// scene of a cube, a drawer and a window with a button each that locks them. Goes to arm.c.
 //
 // An observation is arm and gripper (19 values), then 9 values a cube (place, quaternion, yaw), 4 a
 // button (one-hot state, position, speed), 2 for the drawer and 2 for the window (position, speed).
 // What counts of it, the oraclerep form, is each cube's place, each button's state, and the
-// positions of drawer and window: columns of the observation, as env/mujoco/arm.c fills them.
-#include "env/spec.h"
+// positions of drawer and window: columns of the observation, as arm_mj.c fills them.
+#include "env/arm/arm.h"
 
 // ---- tasks ----
 
-static const dc_manip_task cube_single[DC_TASKS] = {
+static const dc_arm_task cube_single[DC_TASKS] = {
     {.start = {.cubes = {{0.425, 0.1, 0.02}}},
      .goal = {.cubes = {{0.425, -0.1, 0.02}}}},                                        // horizontal
     {.start = {.cubes = {{0.35, 0, 0.02}}}, .goal = {.cubes = {{0.5, 0, 0.02}}}},      // vertical1
@@ -18,7 +18,7 @@ static const dc_manip_task cube_single[DC_TASKS] = {
     {.start = {.cubes = {{0.35, 0.2, 0.02}}}, .goal = {.cubes = {{0.5, -0.2, 0.02}}}}, // diagonal2
 };
 
-static const dc_manip_task cube_double[DC_TASKS] = {
+static const dc_arm_task cube_double[DC_TASKS] = {
     {.start = {.cubes = {{0.425, 0, 0.02}, {0.425, -0.1, 0.02}}},
      .goal = {.cubes = {{0.425, 0, 0.02}, {0.425, 0.1, 0.02}}}}, // single pnp
     {.start = {.cubes = {{0.35, -0.1, 0.02}, {0.5, -0.1, 0.02}}},
@@ -31,7 +31,7 @@ static const dc_manip_task cube_double[DC_TASKS] = {
      .goal = {.cubes = {{0.425, 0, 0.02}, {0.425, 0, 0.06}}}}, // stack
 };
 
-static const dc_manip_task cube_triple[DC_TASKS] = {
+static const dc_arm_task cube_triple[DC_TASKS] = {
     {.start = {.cubes = {{0.35, -0.1, 0.02}, {0.35, 0.1, 0.02}, {0.5, -0.1, 0.02}}},
      .goal = {.cubes = {{0.35, -0.1, 0.02}, {0.35, 0.1, 0.02}, {0.5, 0.1, 0.02}}}}, // single pnp
     {.start = {.cubes = {{0.35, -0.2, 0.02}, {0.35, 0, 0.02}, {0.35, 0.2, 0.02}}},
@@ -44,7 +44,7 @@ static const dc_manip_task cube_triple[DC_TASKS] = {
      .goal = {.cubes = {{0.425, 0.2, 0.02}, {0.425, 0.2, 0.06}, {0.425, 0.2, 0.1}}}}, // stack
 };
 
-static const dc_manip_task cube_quadruple[DC_TASKS] = {
+static const dc_arm_task cube_quadruple[DC_TASKS] = {
     {.start =
          {.cubes = {{0.35, -0.1, 0.02}, {0.35, 0.1, 0.02}, {0.5, -0.1, 0.02}, {0.5, 0.1, 0.02}}},
      .goal = {.cubes = {{0.35, -0.25, 0.02},
@@ -85,7 +85,7 @@ static const dc_manip_task cube_quadruple[DC_TASKS] = {
                         {0.425, 0.2, 0.14}}}}, // stack
 };
 
-static const dc_manip_task cube_octuple[DC_TASKS] = {
+static const dc_arm_task cube_octuple[DC_TASKS] = {
     {.start = {.cubes = {{0.325, -0.15, 0.02},
                          {0.425, -0.15, 0.02},
                          {0.425, -0.05, 0.02},
@@ -168,7 +168,7 @@ static const dc_manip_task cube_octuple[DC_TASKS] = {
                         {0.425, -0.2, 0.06}}}}, // stack2
 };
 
-static const dc_manip_task scene_tasks[DC_TASKS] = {
+static const dc_arm_task scene_tasks[DC_TASKS] = {
     {.start = {.cubes = {{0.35, 0.05, 0.02}}, .buttons = "11", .drawer = 0, .window = 0},
      .goal =
          {.cubes = {{0.35, 0.05, 0.02}}, .buttons = "11", .drawer = -0.16, .window = 0.2}}, // open
@@ -194,7 +194,7 @@ static const dc_manip_task scene_tasks[DC_TASKS] = {
               .window = 0.2}}, // rearrange hard
 };
 
-static const dc_manip_task puzzle_3x3[DC_TASKS] = {
+static const dc_arm_task puzzle_3x3[DC_TASKS] = {
     {.start = {.buttons = "000"
                           "000"
                           "000"},
@@ -227,7 +227,7 @@ static const dc_manip_task puzzle_3x3[DC_TASKS] = {
                          "101"}},
 };
 
-static const dc_manip_task puzzle_4x4[DC_TASKS] = {
+static const dc_arm_task puzzle_4x4[DC_TASKS] = {
     {.start = {.buttons = "0000"
                           "0000"
                           "0000"
@@ -270,7 +270,7 @@ static const dc_manip_task puzzle_4x4[DC_TASKS] = {
                          "0000"}},
 };
 
-static const dc_manip_task puzzle_4x5[DC_TASKS] = {
+static const dc_arm_task puzzle_4x5[DC_TASKS] = {
     {.start = {.buttons = "11011"
                           "01010"
                           "01010"
@@ -313,7 +313,7 @@ static const dc_manip_task puzzle_4x5[DC_TASKS] = {
                          "10001"}},
 };
 
-static const dc_manip_task puzzle_4x6[DC_TASKS] = {
+static const dc_arm_task puzzle_4x6[DC_TASKS] = {
     {.start = {.buttons = "110111"
                           "001010"
                           "010100"
@@ -360,92 +360,74 @@ static const dc_manip_task puzzle_4x6[DC_TASKS] = {
 
 enum { ARM = 19, CUBE = 9, BUTTON = 4, ARM_DOF = 14 };
 
-#define TABLE(cubes_, buttons_, slides_, settle_, task_)                                           \
-    .robot = DC_ARM, .act = 5, .obs = ARM + CUBE * (cubes_) + BUTTON * (buttons_) + 2 * (slides_), \
-    .nq = ARM_DOF + 7 * (cubes_) + (buttons_) + (slides_),                                         \
-    .nv = ARM_DOF + 6 * (cubes_) + (buttons_) + (slides_), .tolerance = 0.04, .settle = settle_,   \
-    .task = task_, .oracle = 3 * (cubes_) + (buttons_) + (slides_), .cubes = cubes_,               \
-    .buttons = buttons_, .slides = slides_
-#define CUBES(n) TABLE(n, 0, 0, 2, 2), .picks = {{ARM, 3, CUBE, n}}
-#define PUZZLE(rows, cols_, task_)                                                                 \
-    TABLE(0, (rows) * (cols_), 0, 5, task_), .cols = cols_,                                        \
-                                             .picks = {{ARM + 1, 1, BUTTON, (rows) * (cols_)}}
+// Number of cubes, buttons and slides; random steps behind a goal; default single task.
+#define TABLE(cubes, buttons, slides, settle_, task_)                                              \
+    .ops = &dc_arm, .act = 5, .obs = ARM + CUBE * (cubes) + BUTTON * (buttons) + 2 * (slides),     \
+    .nq = ARM_DOF + 7 * (cubes) + (buttons) + (slides),                                            \
+    .nv = ARM_DOF + 6 * (cubes) + (buttons) + (slides), .extra = buttons, .tolerance = 0.04,       \
+    .settle = settle_, .task = task_, .oracle = 3 * (cubes) + (buttons) + (slides)
+// What the arm alone must know: cubes, buttons, columns, slides; of the data: episodes, random actions
+// of noisy ones, range of the chance to stack.
+#define OWN(...)                                                                                   \
+    .own = &(const dc_arm_table) {                                                                 \
+        __VA_ARGS__                                                                                \
+    }
+#define CUBES(n)        TABLE(n, 0, 0, 2, 2), .picks = {{ARM, 3, CUBE, n}}
+#define PUZZLE(n, task) TABLE(0, n, 0, 5, task), .picks = {{ARM + 1, 1, BUTTON, n}}
 
-// Time limit; of the data: episodes, random actions of noisy ones, range of the chance to stack.
-const dc_manip_row dc_manip_rows[DC_MANIPS] = {
-    {{.name = "cube-single", .about = "an arm moves a cube", CUBES(1)},
-     cube_single,
-     200,
-     1000,
-     0.1,
-     {0, 0}},
-    {{.name = "cube-double", .about = "an arm moves two cubes", CUBES(2)},
-     cube_double,
-     500,
-     1000,
-     0.1,
-     {0, 0.25}},
-    {{.name = "cube-triple", .about = "an arm moves three cubes", CUBES(3)},
-     cube_triple,
-     1000,
-     3000,
-     0.1,
-     {0.05, 0.35}},
-    {{.name = "cube-quadruple", .about = "an arm moves four cubes", CUBES(4)},
-     cube_quadruple,
-     1000,
-     5000,
-     0.1,
-     {0.1, 0.5}},
-    {{.name = "cube-octuple", .about = "an arm moves eight cubes", CUBES(8)},
-     cube_octuple,
-     1500,
-     100000,
-     0.1,
-     {0, 0.35}},
-    {{.name = "scene",
-      .about = "an arm moves a cube, presses buttons, opens a drawer and a window",
-      TABLE(1, 2, 2, 2, 2),
-      .picks = {{ARM, 3, CUBE, 1}, {ARM + CUBE + 1, 1, BUTTON, 2}, {ARM + CUBE + 8, 1, 2, 2}}},
-     scene_tasks,
-     750,
-     1000,
-     0.1,
-     {0.5, 0.5}},
-    {{.name = "puzzle-3x3", .about = "an arm presses 9 buttons", PUZZLE(3, 3, 4)},
-     puzzle_3x3,
-     500,
-     1000,
-     0.2,
-     {0.5, 0.5}},
-    {{.name = "puzzle-4x4", .about = "an arm presses 16 buttons", PUZZLE(4, 4, 4)},
-     puzzle_4x4,
-     500,
-     1000,
-     0.2,
-     {0.5, 0.5}},
-    {{.name = "puzzle-4x5", .about = "an arm presses 20 buttons", PUZZLE(4, 5, 2)},
-     puzzle_4x5,
-     1000,
-     3000,
-     0.2,
-     {0.5, 0.5}},
-    {{.name = "puzzle-4x6", .about = "an arm presses 24 buttons", PUZZLE(4, 6, 2)},
-     puzzle_4x6,
-     1000,
-     5000,
-     0.2,
-     {0.5, 0.5}},
+static const dc_env_family cube_1 = {.name = "cube-single",
+                                     .about = "an arm moves a cube",
+                                     OWN(1, 0, 0, 0, 1000, 0.1, {0, 0}),
+                                     CUBES(1)};
+static const dc_env_family cube_2 = {.name = "cube-double",
+                                     .about = "an arm moves two cubes",
+                                     OWN(2, 0, 0, 0, 1000, 0.1, {0, 0.25}),
+                                     CUBES(2)};
+static const dc_env_family cube_3 = {.name = "cube-triple",
+                                     .about = "an arm moves three cubes",
+                                     OWN(3, 0, 0, 0, 3000, 0.1, {0.05, 0.35}),
+                                     CUBES(3)};
+static const dc_env_family cube_4 = {.name = "cube-quadruple",
+                                     .about = "an arm moves four cubes",
+                                     OWN(4, 0, 0, 0, 5000, 0.1, {0.1, 0.5}),
+                                     CUBES(4)};
+static const dc_env_family cube_8 = {.name = "cube-octuple",
+                                     .about = "an arm moves eight cubes",
+                                     OWN(8, 0, 0, 0, 100000, 0.1, {0, 0.35}),
+                                     CUBES(8)};
+static const dc_env_family scene = {
+    .name = "scene",
+    .about = "an arm moves a cube, presses buttons, opens a drawer and a window",
+    OWN(1, 2, 0, 2, 1000, 0.1, {0.5, 0.5}),
+    TABLE(1, 2, 2, 2, 2),
+    .picks = {{ARM, 3, CUBE, 1}, {ARM + CUBE + 1, 1, BUTTON, 2}, {ARM + CUBE + 8, 1, 2, 2}}};
+static const dc_env_family puzzle_9 = {.name = "puzzle-3x3",
+                                       .about = "an arm presses 9 buttons",
+                                       OWN(0, 9, 3, 0, 1000, 0.2, {0.5, 0.5}),
+                                       PUZZLE(9, 4)};
+static const dc_env_family puzzle_16 = {.name = "puzzle-4x4",
+                                        .about = "an arm presses 16 buttons",
+                                        OWN(0, 16, 4, 0, 1000, 0.2, {0.5, 0.5}),
+                                        PUZZLE(16, 4)};
+static const dc_env_family puzzle_20 = {.name = "puzzle-4x5",
+                                        .about = "an arm presses 20 buttons",
+                                        OWN(0, 20, 5, 0, 3000, 0.2, {0.5, 0.5}),
+                                        PUZZLE(20, 2)};
+static const dc_env_family puzzle_24 = {.name = "puzzle-4x6",
+                                        .about = "an arm presses 24 buttons",
+                                        OWN(0, 24, 6, 0, 5000, 0.2, {0.5, 0.5}),
+                                        PUZZLE(24, 2)};
+
+const dc_env_entry dc_arm_entries[] = {
+    {&cube_1, NULL, NULL, cube_single, 200},
+    {&cube_2, NULL, NULL, cube_double, 500},
+    {&cube_3, NULL, NULL, cube_triple, 1000},
+    {&cube_4, NULL, NULL, cube_quadruple, 1000},
+    {&cube_8, NULL, NULL, cube_octuple, 1500},
+    {&scene, NULL, NULL, scene_tasks, 750},
+    {&puzzle_9, NULL, NULL, puzzle_3x3, 500},
+    {&puzzle_16, NULL, NULL, puzzle_4x4, 500},
+    {&puzzle_20, NULL, NULL, puzzle_4x5, 1000},
+    {&puzzle_24, NULL, NULL, puzzle_4x6, 1000},
+    {0},
 };
-
-// ---- places ----
-
-const dc_reach *dc_manip_reach(const dc_env_family *f) {
-    static const dc_reach cubes = {{{0.25, -0.35, 0.20}, {0.6, 0.35, 0.35}},
-                                   {{0.3, -0.3}, {0.55, 0.3}}};
-    static const dc_reach scene = {{{0.25, -0.2, 0.20}, {0.6, 0.2, 0.35}},
-                                   {{0.3, -0.07}, {0.45, 0.18}}};
-    static const dc_reach puzzle = {{{0.25, -0.2, 0.20}, {0.6, 0.2, 0.25}},
-                                    {{0.3, -0.3}, {0.55, 0.3}}};
-    return f->slides ? &scene : f->cubes ? &cubes : &puzzle;
-}

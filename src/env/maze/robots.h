@@ -1,0 +1,57 @@
+// What the families that live in mazes have in common (point, ant, humanoid, ant with ball): parts of
+// their tables (env/family.h).
+#ifndef DC_MAZE_ROBOTS_H
+#define DC_MAZE_ROBOTS_H
+
+#include "env/family.h"
+#include "env/maze/maze.h"
+
+// ---- facts (maze.c) ----
+
+extern const char *const dc_maze_words[];
+double dc_maze_reward(const dc_env_spec *spec, const float *qpos, const float *extra);
+void dc_maze_task_json(const dc_env_spec *spec, int task, dc_text *out);
+// Of robots that need a trained policy to make data: says so.
+dc_status dc_maze_plan_none(dc_gen *gen, const dc_env_spec *spec, int64_t *episodes);
+
+// ---- with MuJoCo (maze_mj.c, model_mj.c) ----
+
+struct mjSpec_;
+struct mjsBody_;
+
+enum { DC_MAZE_SUBSTEPS = 5 };
+
+// Compose the model of a robot in its maze from OGBench's description file; `more` adds to the mjSpec
+// what the file lacks. Nullable: more. Owns: *model.
+dc_status dc_maze_model(const dc_env_spec *spec, const char *file,
+                        void (*more)(struct mjSpec_ *, struct mjsBody_ *world),
+                        struct mjModel_ **model);
+
+// What a reset must know of the robot.
+typedef struct dc_maze_robot {
+    void (*pose)(dc_env *env); // put it to rest, shaken a little
+    int ball;                  // a ball's xy are qpos[ball], qpos[ball + 1]; 0: there is none
+} dc_maze_robot;
+
+// Start an episode of a task. Nullable: goal
+void dc_maze_begin(dc_env *env, const dc_maze_robot *robot, const dc_maze_task *task, double *goal);
+void dc_maze_set(dc_env *env, const double *qpos, const double *qvel, const double *extra);
+dc_outcome dc_maze_judge(const dc_env *env);
+void dc_maze_jump(dc_env *env); // through a teleport, if the robot stands on one's entrance
+void dc_maze_physics(dc_env *env, const double *action, int steps);
+void dc_maze_aim(const dc_env_spec *spec, struct mjvCamera_ *camera);
+void dc_maze_paint(const dc_scene *scene);
+// The model's rest state, all joints moved by up to 0.1 and speeds drawn: how a point and ants begin.
+void dc_maze_pose(dc_env *env);
+// A cell's centre with the reference's noise of up to 1 per axis (two draws).
+void dc_maze_near(dc_env *env, dc_cell cell, double xy[2]);
+
+// ---- data: led along shortest ways (collect_mj.c) ----
+
+// The next action of a robot that is to go to a place nearby.
+typedef void dc_maze_act(const dc_gen *gen, dc_env *env, const double to[2], double *action);
+// Play an episode of navigate or stitch into its rows.
+dc_status dc_maze_play(const dc_gen *gen, dc_env *env, const dc_gen_rows *out,
+                       const dc_maze_robot *robot, dc_maze_act *act);
+
+#endif

@@ -1,0 +1,41 @@
+// The ant in motion: its action is MuJoCo's control, and its observation the whole state.
+#include "env/mujoco/engine.h"
+#include "env/walker/walker.h"
+
+#include <string.h>
+
+static const dc_maze_robot robot = {.pose = dc_maze_pose};
+
+static dc_status model(const dc_env_spec *spec, bool whole, mjModel **model) {
+    (void)whole; // the same
+    return dc_maze_model(spec, DC_ANT_FILE, NULL, model);
+}
+
+void dc_ant_step(dc_env *env, const double *action) {
+    dc_maze_physics(env, action, 1);
+}
+
+void dc_ant_observe(const dc_env *env, double *obs) {
+    const mjModel *m = dc_model_of(env);
+    memcpy(obs, env->qpos, (size_t)m->nq * sizeof *obs);
+    memcpy(obs + m->nq, env->qvel, (size_t)m->nv * sizeof *obs);
+}
+
+static void reset(dc_env *env, int task, double *goal) {
+    dc_maze_begin(env, &robot, dc_maze_task_of(&env->world->spec, task), goal);
+}
+
+const dc_sim dc_ant_sim = {
+    .engine = &dc_mujoco,
+    .substeps = DC_MAZE_SUBSTEPS,
+    .model = model,
+    .reset = reset,
+    .set = dc_maze_set,
+    .step = dc_ant_step,
+    .after = dc_maze_jump,
+    .observe = dc_ant_observe,
+    .judge = dc_maze_judge,
+    .physics = dc_maze_physics,
+    .aim = dc_maze_aim,
+    .paint = dc_maze_paint,
+};

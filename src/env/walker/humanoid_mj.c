@@ -1,0 +1,106 @@
+// The humanoid in motion. The Python code switches actuation off during its reset, by writing to the
+// model; controls are zero then, so leaving that out changes nothing.
+#include "env/mujoco/engine.h"
+#include "env/walker/walker.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LIMBS = 4, TRIES = 10000 };
+static const double reset_noise = 0.1;
+
+static dc_status model(const dc_env_spec *spec, bool whole, mjModel **model) {
+    (void)whole; // the same
+    return dc_maze_model(spec, "locomaze/assets/humanoid.xml", NULL, model);
+}
+
+// ---- observing ----
+
+// Position of a limb in the torso's frame: R^T (x - x_torso). The reference's BLAS sums by fused
+// steps in this order on processors that have them, and so the last bit agrees.
+static void put_limb(const mjData *d, int body, double *out) {
+    const double *r = d->xmat + 9, *torso = d->xpos + 3, *limb = d->xpos + 3 * (ptrdiff_t)body;
+    double v[3] = {limb[0] - torso[0], limb[1] - torso[1], limb[2] - torso[2]};
+    for (int c = 0; c < 3; c++)
+        out[c] = fma(v[2], r[6 + c], fma(v[1], r[3 + c], v[0] * r[c]));
+}
+
+// xy | hinges | head's height | limbs | torso's vertical | velocity of the centre of mass | qvel
+static void observe(const dc_env *env, double *obs) {
+    static const int limbs[LIMBS] = {16, 10, 13, 7}; // left hand, left foot, right hand, right foot
+    const mjModel *m = dc_model_of(env);
+    const mjData *d = env->data;
+    size_t hinges = (size_t)m->nq - 7;
+    memcpy(obs, d->qpos, 2 * sizeof *obs);
+    memcpy(obs + 2, d->qpos + 7, hinges * sizeof *obs);
+    double *p = obs + 2 + hinges;
+    *p++ = d->xpos[2 * 3 + 2];
+    for (int k = 0; k < LIMBS; k++, p += 3)
+        put_limb(d, limbs[k], p);
+    memcpy(p, d->xmat + 9 + 6, 3 * sizeof *p);
+    memcpy(p + 3, d->sensordata, 3 * sizeof *p);
+    memcpy(p + 6, d->qvel, (size_t)m->nv * sizeof *p);
+}
+
+// ---- stepping ----
+
+// Second half of a step, whole steps, first half of the next: kinematics and sensors are fresh when
+// observed.
+static void step(dc_env *env, const double *action) {
+    const mjModel *m = dc_model_of(env);
+    memcpy(env->data->ctrl, action, (size_t)m->nu * sizeof *action);
+    mj_step2(m, env->data);
+    for (int s = 1; s < DC_MAZE_SUBSTEPS; s++)
+        mj_step(m, env->data);
+    mj_step1(m, env->data);
+}
+
+// ---- resets ----
+
+// A posture by lot; true if it touches nothing.
+static bool try_pose(dc_env *env) {
+    const mjModel *m = dc_model_of(env);
+    mjData *d = env->data;
+    double sum = 0, *quat = d->qpos + 3;
+    for (int k = 0; k < 4; k++)
+        quat[k] = dc_env_uniform(env, 0, 1);
+    for (int k = 0; k < 4; k++)
+        sum = fma(quat[k], quat[k], sum);
+    for (int k = 0; k < 4; k++)
+        quat[k] /= sqrt(sum);
+    for (int k = 0; k < m->nv; k++)
+        d->qvel[k] = reset_noise * env->draws.normal(env->draws.ctx);
+    for (int j = 1; j < m->njnt; j++) {
+        const double *range = m->jnt_range + 2 * (ptrdiff_t)j;
+        d->qpos[6 + j] = dc_env_uniform(env, range[0], range[1]);
+    }
+    mj_forward(m, d);
+    return d->ncon == 0;
+}
+
+static void pose(dc_env *env) {
+    mj_resetData(dc_model_of(env), env->data);
+    for (int t = 0; t < TRIES && !try_pose(env); t++) {
+    }
+}
+
+static const dc_maze_robot robot = {.pose = pose};
+
+static void reset(dc_env *env, int task, double *goal) {
+    dc_maze_begin(env, &robot, dc_maze_task_of(&env->world->spec, task), goal);
+}
+
+const dc_sim dc_humanoid_sim = {
+    .engine = &dc_mujoco,
+    .substeps = DC_MAZE_SUBSTEPS,
+    .model = model,
+    .reset = reset,
+    .set = dc_maze_set,
+    .step = step,
+    .after = dc_maze_jump,
+    .observe = observe,
+    .judge = dc_maze_judge,
+    .physics = dc_maze_physics,
+    .aim = dc_maze_aim,
+    .paint = dc_maze_paint,
+};
