@@ -1,6 +1,6 @@
 // Does training wait for the disk when its store is not in memory? A step here draws ROWS_A_STEP
 // rows anywhere, and computes for COMPUTE_MS (it sleeps, so that the answer does not depend on how
-// busy the processor is). One JSON line: milliseconds a step spends on reading its rows
+// busy the processor is). One JSON line: milliseconds per step spends on reading its rows
 //   warm        all rows in memory
 //   cold        none of them, each row waited for when it is touched
 //   cold_ahead  none of them, the next step's rows asked for before the computation, as training

@@ -6,7 +6,7 @@ Parts, in the order in which they run:
 
     long      4x1024, flow policy, batch 1024, n 100, observations 69, actions 21, goals 2 (humanoidmaze-giant's sizes)
     standard  3x512, DDPG+BC policy, batch 1024, n 25, observations 29, actions 8, goals 2 (antmaze-large's)
-    lock      3x512, batch 512, n 64, H 2048, 11 bits a state: one seed, and eight seeds in one process
+    lock      3x512, batch 512, n 64, H 2048, 11 bits per state: one seed, and eight seeds in one process
     slots     standard with 16, 128, 1024 and 4096 trees in flight
     eval      a flow policy plays pointmaze-medium: GPU beside the cores
     checks    test_gpu_graph, test_gpu_actor and test_gpu; with --sanitize also under memcheck, and two steps of training
@@ -19,11 +19,11 @@ a row). --device cpu tries the script where there is no GPU: all of dcrl's rows 
 
 What is timed. dcrl: `bench train --out`, which is the loop of `dcrl train` with logs in a run folder (a row every 1000
 steps); checkpoints are kept out of the rate and timed once, evaluation is a row of its own. Eight seeds: `dcrl train --seed 0-7` itself,
-stopped after the time, steps of all seeds from their timing.csv without the first row. The peer prints steps a second of `host` (numpy samples
+stopped after the time, steps of all seeds from their timing.csv without the first row. The peer prints steps per second of `host` (numpy samples
 each batch, as the published code does), `fixed` (one batch again and again) and `device` (sampling and 100 updates in one
 scan). "best" is the largest of those that were run.
 
-Where the two differ, sizes being equal (networks a step: five of the critic, two of them trained; one trained of the oracle
+Where the two differ, sizes being equal (networks per step: five of the critic, two of them trained; one trained of the oracle
 critic; one trained actor, and for DDPG+BC the oracle critic once more for the actor's gradient; the lock has one network in
 place of two members, and no oracle and actor):
   - dcrl checks every gradient for NaN, sums eight or so metrics and logs them; the peer computes no metric.

@@ -1,7 +1,7 @@
 """The lock's DCRL update as one would write it in JAX: jitted, float32, one batch reused.
 
 What bench/race_lock.py races against. Same work as `dcrl bench train --work lock`: 3x512, batch 512, H 2048,
-n 64; no sampling is timed, which favours this side. Prints steps a second.
+n 64; no sampling is timed, which favours this side. Prints steps per second.
 """
 import argparse
 import time

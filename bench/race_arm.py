@@ -1,4 +1,4 @@
-"""Tables with an arm, steps a second of processor time: `bench_arm` beside the Python package on the same machine, in turns.
+"""Tables with an arm, steps per second of processor time: `bench_arm` beside the Python package on the same machine, in turns.
 
     BUILD=build .venv/bin/python bench/race_arm.py [ENV...]
 
@@ -45,7 +45,7 @@ def main():
         env = gymnasium.make(name).unwrapped
         theirs, ours = zip(*[(python_speed(env), our_speed(name)) for _ in range(TURNS)])
         out.append(dict(name=name, dcrl=max(ours), python=round(max(theirs)), ratio=round(max(ours) / max(theirs), 2)))
-    print(json.dumps(dict(bench="race_arm", unit="steps a second of processor time, one core", envs=out)))
+    print(json.dumps(dict(bench="race_arm", unit="steps per second of processor time, one core", envs=out)))
 
 
 if __name__ == "__main__":

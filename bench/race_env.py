@@ -1,4 +1,4 @@
-"""Environment steps a second: `dcrl bench env` beside the Python package on the same machine, in turns.
+"""Environment steps per second: `dcrl bench env` beside the Python package on the same machine, in turns.
 
     DCRL=build/dcrl .venv/bin/python bench/race_env.py [ENV...]
 
@@ -46,7 +46,7 @@ def main():
         theirs, ours = zip(*[(python_speed(env, rng), our_speed(name)) for _ in range(TURNS)])
         a, b = statistics.median(ours), statistics.median(theirs)
         out.append(dict(name=name, dcrl=round(a), python=round(b), ratio=round(a / b, 2)))
-    print(json.dumps(dict(bench="race_env", unit="steps a second, one core", envs=out)))
+    print(json.dumps(dict(bench="race_env", unit="steps per second, one core", envs=out)))
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ static dc_status take_flag(cli_args *args, words *in, const char *flag) {
 
 static dc_status take_plain(cli_args *args, char *word) {
     if (!(args->takes & CLI_WORDS))
-        return dc_fail(DC_USAGE, "--help tells what the command takes", "a word too many (%s)",
+        return dc_fail(DC_USAGE, "--help lists what the command takes", "a word too many (%s)",
                        word);
     args->words[args->word_count++] = word;
     return DC_OK;
@@ -142,7 +142,7 @@ dc_status cli_args_need(const cli_args *args, const char *name) {
     if (cli_args_given(args, name)) return DC_OK;
     char flag[NAME_MAX_BYTES];
     flag_of(name, flag);
-    return dc_fail(DC_USAGE, "--help tells what the command takes", "a flag is missing (--%s)",
+    return dc_fail(DC_USAGE, "--help lists what the command takes", "a flag is missing (--%s)",
                    flag);
 }
 

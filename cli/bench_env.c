@@ -1,4 +1,4 @@
-// dcrl bench env: environment steps a second on one core, beside a bare loop of as many mj_step
+// dcrl bench env: environment steps per second on one core, beside a bare loop of as many mj_step
 // calls from the same states with the same actions, and how much of it every further core adds. The
 // two loops take turns episode by episode, so that a busy machine slows both alike; the same figures by
 // the threads' processor time do not see other processes at all.
@@ -24,7 +24,7 @@ static const dc_option flag_table[] = {
 };
 
 static const char usage[] = "usage: dcrl bench env [ENV] [--seconds T] [--threads T] [--json]\n\n"
-                            "Steps a second of an environment (of one a family, if none is named) "
+                            "Steps a second of an environment (of one per family, if none is named) "
                             "under random actions on one core, the same\n"
                             "for a bare loop of MuJoCo's steps, and on all cores.\n\n"
                             "example: dcrl bench env antmaze-medium-v0 --json\n";
@@ -172,7 +172,7 @@ dc_status bench_env(int argc, char **argv) {
         result *r = &results[k];
         DC_TRY(measure(&f, r));
         if (!args.json)
-            printf("%-24s %9.0f steps a second, %5.2f of a bare loop's; all cores %9.0f, %.0f%% of "
+            printf("%-24s %9.0f steps per second, %5.2f of a bare loop's; all cores %9.0f, %.0f%% of "
                    "perfect scaling\n",
                    r->spec.name, r->steps, r->steps / r->bare, r->spread, 100 * r->scale);
     }

@@ -1,4 +1,4 @@
-// dcrl bench gen: rows a second of data generation, in memory, on one thread and on all. What `dcrl gen` adds to it is
+// dcrl bench gen: rows per second of data generation, in memory, on one thread and on all. What `dcrl gen` adds to it is
 // compression by one thread beside the others.
 //
 // Of slow sets also what the script costs (an arm's oracles), alone and many times over, beside the rows of an episode;
@@ -26,7 +26,7 @@ static const dc_option flag_table[] = {
 };
 
 static const char usage[] = "usage: dcrl bench gen [ENV] [--seconds T] [--threads T] [--json]\n\n"
-                            "Rows a second of generated data (pointmaze-medium-navigate-v0 if none "
+                            "Rows per second of generated data (pointmaze-medium-navigate-v0 if none "
                             "is named), without writing them.\n\n"
                             "example: dcrl bench gen pointmaze-giant-stitch-v0 --json\n";
 
@@ -125,7 +125,7 @@ dc_status bench_gen(int argc, char **argv) {
                "%.5f}\n",
                name, speed[0], speed[1], 1e6 * own.row, own.part);
     else
-        printf("%s: %.0f rows a second on one thread, %.0f on all\n", name, speed[0], speed[1]);
+        printf("%s: %.0f rows per second on one thread, %.0f on all\n", name, speed[0], speed[1]);
     if (!args.json && own.row > 0)
         printf("a row takes %.0f us of processor time; the script takes %.3f %% of simulation's\n",
                1e6 * own.row, 100 * own.part);

@@ -1,4 +1,4 @@
-// dcrl bench sample: how many tree nodes a second one core hands out, and what memory the sampler
+// dcrl bench sample: how many tree nodes per second one core hands out, and what memory the sampler
 // takes, over trajectories of 1,000 and of 1,000,000 steps. The data set is a table of trajectories
 // made here: the sampler reads nothing else.
 #include "args.h"
@@ -28,7 +28,7 @@ static const dc_option flag_table[] = {
 
 static const char usage[] =
     "usage: dcrl bench sample [--json]\n\n"
-    "Tree nodes a second that the sampler hands out on one core, and the bytes it takes, over\n"
+    "Tree nodes per second that the sampler hands out on one core, and the bytes it takes, over\n"
     "trajectories of 1,000 and of 1,000,000 steps.\n\n"
     "example: dcrl bench sample --json\n";
 
@@ -114,7 +114,7 @@ dc_status bench_sample(int argc, char **argv) {
     for (int h = 0; h < HORIZONS; h++) {
         DC_TRY(run(&f, horizons[h], &results[h]));
         if (!args.json)
-            printf("%8lld steps a trajectory: %6.1f million nodes a second, %zu bytes\n",
+            printf("%8lld steps per trajectory: %6.1f million nodes per second, %zu bytes\n",
                    (long long)horizons[h], results[h].nodes_per_second * 1e-6, results[h].bytes);
     }
     if (args.json) print_json(results);

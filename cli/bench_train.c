@@ -1,4 +1,4 @@
-// dcrl bench train: steps a second of the whole training loop, logging included, and where the time
+// dcrl bench train: steps per second of the whole training loop, logging included, and where the time
 // goes. With it, how close the matrix products come to what OpenBLAS alone reaches on the same
 // shapes.
 #include "args.h"
@@ -21,7 +21,7 @@ static const char usage[] =
     "[--out RUN] "
     "[--set key=value]... [--json]\n"
     "\n"
-    "Trains the named work and tells steps a second, the share of each op, and the rate of its "
+    "Trains the named work and prints steps per second, the share of each op, and the rate of its "
     "matrix products\n"
     "beside OpenBLAS alone on the same shapes and threads.\n"
     "\n"
@@ -34,7 +34,7 @@ static const char usage[] =
     "together, as dcrl train --seed 0-... does, and the rate is the sum of theirs. With --out, "
     "logs "
     "are kept as\n"
-    "dcrl train keeps them, and the time of a checkpoint is told apart from the rate.\n"
+    "dcrl train keeps them, and the time of a checkpoint is printed apart from the rate.\n"
     "\n"
     "example: dcrl bench train --work standard --seconds 10 --threads 2 --json\n";
 
@@ -86,7 +86,7 @@ typedef struct result {
 static void progress(void *ctx, const dc_run *run, double seconds) {
     (void)run;
     watch *w = ctx;
-    if (w->stop) return; // others of a population tell theirs after checkpoints were written
+    if (w->stop) return; // others of a population report theirs after checkpoints were written
     w->passed = seconds;
     if (seconds >= w->seconds) w->stop = 1;
 }
@@ -254,8 +254,8 @@ static dc_status tell_rate(const dc_run *runs, const flags *f, bool json, const 
     return status;
 }
 
-static void tell(const dc_run *run, const flags *f, bool json, const result *r, const double *times,
-                 products *p) {
+static void print_result(const dc_run *run, const flags *f, bool json, const result *r,
+                         const double *times, products *p) {
     double done = r->steps, seconds = r->seconds, rate = done / seconds,
            alone = measure_products(p, run->pool);
     double linear = (times[DC_OP_linear] + times[DC_OPS + DC_OP_linear]) / done;
@@ -319,7 +319,7 @@ static dc_status measure(dc_run *runs, const flags *f, bool json) {
     if (runs->options.device || f->seeds > 1) return tell_rate(runs, f, json, &r);
     products p = {0};
     collect(&runs->agent.exec, &p);
-    tell(runs, f, json, &r, times, &p);
+    print_result(runs, f, json, &r, times, &p);
     free(p.list);
     return DC_OK;
 }

@@ -1,5 +1,5 @@
 // dcrl data: look into a data set, or convert it. `info` opens a file or a store as training would,
-// with every check, and tells what is in it: arrays as stored, trajectories, dimensions, ranges and
+// with every check, and prints what is in it: arrays as stored, trajectories, dimensions, ranges and
 // the hash that a run records. Of a store it reads every value, too, and checks the hash.
 // `convert` is in data_convert.c, `rewards` in data_rewards.c.
 #include "cli.h"
@@ -24,10 +24,10 @@ static const char help[] =
     "dcrl data: look into a data set, or convert it\n"
     "\n"
     "usage: dcrl data info PATH [--json]\n"
-    "       dcrl data convert IN... OUT     (dcrl data convert --help tells more)\n"
+    "       dcrl data convert IN... OUT     (dcrl data convert --help says more)\n"
     "       dcrl data rewards FILE ENV -o OUT\n"
     "\n"
-    "  info     check a file as training would, then tell its arrays, trajectories, dimensions,\n"
+    "  info     check a file as training would, then print its arrays, trajectories, dimensions,\n"
     "           ranges and hash\n"
     "  convert  .npz files to a store, which may be larger than memory, or a store to .npz\n"
     "  rewards  what a single task says of the rows of a file\n"
@@ -191,7 +191,7 @@ static const char *type_name(const dc_column *column) {
 }
 
 static void table_column(const char *name, const dc_column *column, range r, dc_text *out) {
-    dc_text_add(out, "%-14s%d values a row, %s, from %.6g to %.6g\n", name, column->width,
+    dc_text_add(out, "%-14s%d values per row, %s, from %.6g to %.6g\n", name, column->width,
                 type_name(column), (double)r.min, (double)r.max);
 }
 

@@ -1,4 +1,4 @@
-// dcrl eval: plays the five tasks with a run's policy and tells how often it reaches the goal. The result is
+// dcrl eval: plays the five tasks with a run's policy and prints how often it reaches the goal. The result is
 // also a row of RUN/eval.csv, where dcrl report finds it.
 #include "args.h"
 #include "cli.h"
@@ -45,8 +45,8 @@ static const dc_option table[] = {
 };
 
 // `own`: the one task of a single-task form, 0: five.
-static void tell(const char *env, int own, int64_t step, const dc_eval_score *s, double seconds,
-                 bool json) {
+static void print_result(const char *env, int own, int64_t step, const dc_eval_score *s,
+                         double seconds, bool json) {
     char steps[32]; // without a success there is no mean
     snprintf(steps, sizeof steps, "%s", json ? "null" : "-");
     if (s->overall > 0) snprintf(steps, sizeof steps, "%.*f", json, s->mean_steps);
@@ -82,7 +82,7 @@ static dc_status evaluate(const dc_world *world, dc_actor *actor, const flags *f
     cli_line line;
     cli_line_init(&line);
     cli_progress progress;
-    dc_tell steps = cli_progress_on(&progress, &line, "evaluating", "steps");
+    dc_eval_progress steps = cli_progress_on(&progress, &line, "evaluating", "steps");
     dc_status status = dc_evaluate(world, actor, (int)f->episodes, (uint64_t)f->seed, pool,
                                    &cli_stop, &steps, score);
     cli_line_clear(&line);
@@ -125,6 +125,6 @@ dc_status cmd_eval(int argc, char **argv) {
     double start = dc_now();
     DC_TRY(play(&pick, &f, &score));
     if (!tries_other(&f)) DC_TRY(dc_eval_log_put(pick.folder, pick.step, (uint64_t)f.seed, &score));
-    tell(pick.env, pick.spec.task, pick.step, &score, dc_now() - start, args.json);
+    print_result(pick.env, pick.spec.task, pick.step, &score, dc_now() - start, args.json);
     return DC_OK;
 }

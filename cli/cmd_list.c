@@ -26,7 +26,7 @@ static const char forms[] =
     "\nA name may go on with its data: -navigate, -stitch or -explore (mazes), -play or -noisy "
     "(the arm's, and\n"
     "then -100m for 100 million transitions); then with\n"
-    "-oraclerep (goals are only what counts: xy, places of cubes, states of buttons) or "
+    "-oraclerep (goals are only what counts: xy, positions of cubes, states of buttons) or "
     "-singletask[-taskK] (one task,\n"
     "rewards of 0 and less); then with -v0.\n";
 

@@ -17,7 +17,7 @@ static const char usage[] =
     "usage: dcrl lock [--agent A,B,...] [--horizon H,H,...] [--n N] [--steps N] [--seed S|A-B] "
     "[--out DIR] [--json]\n"
     "\n"
-    "Learns distances in a combination-lock of H states and tells how far off the long ones are: "
+    "Learns distances in a combination-lock of H states and prints how far off the long ones are: "
     "A(H) is the\n"
     "mean |d - (g - s)| over all pairs with g - s >= H/2. Several agents, horizons or seeds make a "
     "sweep that\n"
@@ -108,7 +108,7 @@ static dc_status write_plot(const dc_lock_result *results, int count, const char
     return status;
 }
 
-static void tell_json(const dc_lock_result *results, int count, const char *plot, dc_text *out) {
+static void print_json(const dc_lock_result *results, int count, const char *plot, dc_text *out) {
     if (count > 1) dc_text_add(out, "{\"runs\": [");
     for (int i = 0; i < count; i++) {
         if (i) dc_text_add(out, ", ");
@@ -125,14 +125,14 @@ static void tell_json(const dc_lock_result *results, int count, const char *plot
     dc_text_add(out, "\n");
 }
 
-static void tell_people(const dc_lock_result *results, int count, const char *plot, dc_text *out) {
+static void print_text(const dc_lock_result *results, int count, const char *plot, dc_text *out) {
     dc_lock_table(results, count, out);
     if (plot) dc_text_add(out, "\nplot: %s\n", plot);
     dc_text_add(out, "\n");
     dc_lock_sentence(results, count, out);
 }
 
-static dc_status tell(const lock_sweep *sweep, const lock_flags *f, bool json) {
+static dc_status print_result(const lock_sweep *sweep, const lock_flags *f, bool json) {
     dc_lock_result *results;
     DC_TRY(collect(sweep, &results));
     char plot[1024];
@@ -140,7 +140,7 @@ static dc_status tell(const lock_sweep *sweep, const lock_flags *f, bool json) {
     dc_text out;
     dc_text_init(&out);
     if (status == DC_OK) {
-        (json ? tell_json : tell_people)(results, sweep->count, *f->out ? plot : NULL, &out);
+        (json ? print_json : print_text)(results, sweep->count, *f->out ? plot : NULL, &out);
         status = dc_text_status(&out);
     }
     if (status == DC_OK) fputs(out.bytes, stdout);
@@ -157,7 +157,7 @@ dc_status cmd_lock(int argc, char **argv) {
     lock_sweep sweep = {.threads = (int)f.threads};
     dc_status status = make_jobs(&f, &args, &sweep);
     if (status == DC_OK) status = lock_sweep_run(&sweep);
-    if (status == DC_OK) status = tell(&sweep, &f, args.json);
+    if (status == DC_OK) status = print_result(&sweep, &f, args.json);
     lock_sweep_fini(&sweep);
     return status;
 }

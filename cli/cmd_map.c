@@ -15,9 +15,11 @@
 static const char usage[] =
     "usage: dcrl map RUN [--task T,...] [--step N] [--episodes N] [--seed S] [-o FILE.svg]\n"
     "\n"
-    "Draws, for the goal of each task, how many steps the critic predicts from every place of the "
+    "Draws, for the goal of each task, how many steps the critic predicts from every position in "
+    "the "
     "maze when\n"
-    "the policy acts, and the ways of some episodes. One picture a task goes to RUN/map-taskT.svg, "
+    "the policy acts, and the paths of some episodes. One picture per task goes to "
+    "RUN/map-taskT.svg, "
     "where\n"
     "dcrl report shows it; with -o all tasks go into one file.\n"
     "\n"
@@ -77,7 +79,7 @@ static dc_status compute(atlas *a, const flags *f) {
     cli_line line;
     cli_line_init(&line);
     cli_progress progress;
-    dc_tell steps = cli_progress_on(&progress, &line, "playing", "steps");
+    dc_eval_progress steps = cli_progress_on(&progress, &line, "playing", "steps");
     dc_status status = dc_evaluate_paths(a->world, &a->actor, (uint64_t)f->seed, a->pool, &cli_stop,
                                          &steps, &score, &a->paths);
     cli_line_clear(&line);

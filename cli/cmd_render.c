@@ -52,12 +52,13 @@ static const dc_option table[] = {
     DC_OPTION_INT(flags, task, "1", 1, DC_TASKS, "task to play or to start"),
     DC_OPTION_INT(flags, episode, "0", 0, 1e9, "number of the episode, from 0"),
     DC_OPTION_INT(flags, episodes, "15", 1, 10000,
-                  "of a run: episodes a task of the dcrl eval that is shown"),
+                  "of a run: episodes per task of the dcrl eval that is shown"),
     DC_OPTION_INT(flags, step, "-1", -1, 1e12, "of a run: checkpoint to take; -1: the newest"),
     DC_OPTION_INT(flags, seed, "0", 0, 9e15, "of starts, goals and noise"),
     DC_OPTION_INT(flags, at, "0", -1, 1e9, "FILE.png: the state to show, from 0; -1: the last"),
     DC_OPTION_INT(flags, every, "1", 1, 1e6, "take every Nth state"),
-    DC_OPTION_REAL(flags, fps, "0", 0, 1000, "frames a second; 0: as time runs in the environment"),
+    DC_OPTION_REAL(flags, fps, "0", 0, 1000,
+                   "frames per second; 0: as time runs in the environment"),
     DC_OPTION_INT(flags, width, "200", 1, DC_VIEW_MOST, "of a frame"),
     DC_OPTION_INT(flags, height, "200", 1, DC_VIEW_MOST, "of a frame"),
     DC_OPTION_TEXT(flags, camera, "", "a camera of the model; empty: OGBench's view"),
@@ -89,7 +90,7 @@ typedef struct studio {
 static dc_status play_policy(studio *s, const dc_world *world) {
     const flags *f = s->f;
     cli_progress progress;
-    dc_tell steps = cli_progress_on(&progress, &s->line, "playing", "steps");
+    dc_eval_progress steps = cli_progress_on(&progress, &s->line, "playing", "steps");
     dc_show show = {(int)f->task, (int)f->episode, (int)f->episodes, (uint64_t)f->seed, &steps};
     if (f->episode >= f->episodes)
         return dc_fail(DC_USAGE, "give --episodes as well",
@@ -136,7 +137,7 @@ static dc_status find_states(studio *s) {
 // ---- where frames go ----
 
 static dc_status draw(studio *s, int64_t row) {
-    cli_progress_tell(&s->drawing, s->drawn++, s->to_draw);
+    cli_progress_show(&s->drawing, s->drawn++, s->to_draw);
     return dc_view_draw(s->view, &s->states, row, s->rgb);
 }
 
@@ -202,7 +203,7 @@ static dc_status find_subject(studio *s, const char *word) {
     return DC_OK;
 }
 
-static void tell(const studio *s) {
+static void print_result(const studio *s) {
     printf("wrote %s: %" PRId64 " frame%s of %" PRId64 " x %" PRId64, s->f->out, s->frames,
            s->frames == 1 ? "" : "s", s->f->width, s->f->height);
     if (s->run)
@@ -228,7 +229,7 @@ dc_status cmd_render(int argc, char **argv) {
     cli_progress_on(&s.drawing, &s.line, "drawing", "frames");
     dc_status status = make(&s);
     cli_line_clear(&s.line);
-    if (status == DC_OK) tell(&s);
+    if (status == DC_OK) print_result(&s);
     dc_film_free(s.film);
     dc_states_free(&s.states);
     dc_view_free(s.view);

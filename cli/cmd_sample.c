@@ -85,7 +85,7 @@ static const char usage[] =
     "                               since a goal may lie in another trajectory\n\n"
     "With --agent it prints every row of that method's batches, one column for each rule of its "
     "table\n"
-    "(dcrl grad --agent AGENT --describe tells what they are); rows are rows of the data set, and\n"
+    "(dcrl grad --agent AGENT --describe lists them); rows are rows of the data set, and\n"
     "--set takes the method's options.\n\n"
     "example: dcrl sample --data maze.npz --stream dc --count 4096 --slots 8 > nodes.csv\n"
     "         dcrl sample --data maze.npz --stream prop --set n=100 --set goal_law=uniform\n"
@@ -158,7 +158,7 @@ static void take_row(const chunk *c, const dc_sampler *sampler, int64_t step, in
     out[at++] = step;
     if (c->stream == STREAM_DC) out[at++] = dc_sampler_slot(sampler)[row];
     for (int q = 0; q < 3; q++)
-        out[at++] = dc_sampler_stream(sampler, q)[row];
+        out[at++] = dc_sampler_drawn(sampler, q)[row];
 }
 
 static dc_status stream_rows(chunk *c, dc_sampler *sampler, dc_pool *pool, int64_t count,

@@ -60,7 +60,7 @@ enum { ROWS_MAX = 64 };
 
 // The runs of a command: one for each seed. Their data sets are the first one's, unless an environment
 // makes its own for every seed.
-typedef struct team {
+typedef struct training {
     int count;
     dc_run *runs;
     dc_dataset *own;         // (count) empty where another's is used
@@ -71,10 +71,10 @@ typedef struct team {
     dc_watch watch;
     cli_line line;
     cli_progress playing; // an evaluation's, on the same line
-    dc_tell steps;
-} team;
+    dc_eval_progress steps;
+} training;
 
-static dc_status team_init(team *t, int count) {
+static dc_status training_init(training *t, int count) {
     size_t n = (size_t)count;
     t->runs = calloc(n, sizeof *t->runs);
     t->own = calloc(n, sizeof *t->own);
@@ -92,7 +92,7 @@ static dc_status team_init(team *t, int count) {
     return DC_OK;
 }
 
-static void team_fini(team *t) {
+static void training_fini(training *t) {
     dc_watch_close(&t->watch);
     dc_population_fini(t->runs, t->count);
     for (int i = 0; i < t->count; i++)
@@ -116,7 +116,7 @@ static void join(dc_option table[ROWS_MAX]) {
 
 // One line for all: the mean of their steps, the sum of their rates.
 static void progress(void *ctx, const dc_run *run, double seconds) {
-    team *t = ctx;
+    training *t = ctx;
     char text[256], eta[32], seeds[32] = "";
     int64_t step = 0, before = 0, all = t->count * run->options.steps;
     bool logged = true; // else there is nothing yet
@@ -203,8 +203,8 @@ static dc_status configure(dc_run *run, const cli_args *args, const flags *f, co
 }
 
 // One line an evaluation.
-static void tell(void *ctx, const dc_run *run, const dc_eval_score *s) {
-    team *t = ctx;
+static void show_score(void *ctx, const dc_run *run, const dc_eval_score *s) {
+    training *t = ctx;
     cli_line_clear(&t->line);
     if (t->count > 1) printf("seed %" PRId64 ", ", run->options.seed);
     printf("step %" PRId64 ": success %.1f %%, tasks", run->step, 100 * s->overall);
@@ -214,20 +214,20 @@ static void tell(void *ctx, const dc_run *run, const dc_eval_score *s) {
     fflush(stdout);
 }
 
-static int64_t least_step(const team *t) {
+static int64_t least_step(const training *t) {
     int64_t step = INT64_MAX;
     for (int i = 0; i < t->count; i++)
         step = t->runs[i].step < step ? t->runs[i].step : step;
     return step;
 }
 
-static void end_line(const team *t) {
+static void end_line(const training *t) {
     if (t->count > 1) printf(" (%d seeds)", t->count);
     printf("\n");
 }
 
 // Where several runs are, their common folder is the one to go on with.
-static dc_status outcome(team *t, dc_status status) {
+static dc_status outcome(training *t, dc_status status) {
     if (status == DC_IO)
         return dc_fail(status, NULL, "%s; then go on with dcrl train --resume %s", dc_error(),
                        t->folder);
@@ -243,7 +243,7 @@ static dc_status outcome(team *t, dc_status status) {
 }
 
 // What computes and how, where that is not plain: a path that is slower than it could be must show.
-static dc_status tell_trainer(const dc_trainer *trainer) {
+static dc_status show_trainer(const dc_trainer *trainer) {
     dc_text text;
     dc_text_init(&text);
     dc_status status = trainer->ops->describe(trainer, &text);
@@ -253,11 +253,11 @@ static dc_status tell_trainer(const dc_trainer *trainer) {
     return status;
 }
 
-static dc_status train(team *t) {
+static dc_status train(training *t) {
     cli_line_init(&t->line);
-    if (t->runs->options.device) DC_TRY(tell_trainer(t->runs->trainer));
-    t->watch.tell = tell;
-    t->watch.tell_ctx = t;
+    if (t->runs->options.device) DC_TRY(show_trainer(t->runs->trainer));
+    t->watch.on_score = show_score;
+    t->watch.on_score_ctx = t;
     t->steps = cli_progress_on(&t->playing, &t->line, "evaluating", "steps");
     t->watch.steps = &t->steps;
     for (int i = 0; i < t->count; i++) {
@@ -273,11 +273,11 @@ static dc_status train(team *t) {
     return outcome(t, status);
 }
 
-static dc_status open_watch(team *t) {
+static dc_status open_watch(training *t) {
     return t->runs->options.eval_every ? dc_watch_open(&t->watch, t->runs, t->data[0]) : DC_OK;
 }
 
-static dc_status configure_all(team *t, const cli_args *args, const flags *f,
+static dc_status configure_all(training *t, const cli_args *args, const flags *f,
                                const int64_t *seeds) {
     dc_arena arena;
     dc_arena_init(&arena, 0);
@@ -292,7 +292,7 @@ static dc_status configure_all(team *t, const cli_args *args, const flags *f,
 }
 
 // A data set that is given is loaded once.
-static dc_status load_data(team *t) {
+static dc_status load_data(training *t) {
     for (int i = 0; i < t->count; i++) {
         dc_run_options *o = &t->runs[i].options;
         if (i == 0 || !*o->data) {
@@ -306,7 +306,7 @@ static dc_status load_data(team *t) {
 }
 
 // RUN for one run, RUN/seed-K for each of several.
-static dc_status name_folders(team *t, const char *folder, const int64_t *seeds) {
+static dc_status name_folders(training *t, const char *folder, const int64_t *seeds) {
     t->folder = folder;
     if (t->count > 1) DC_TRY(dc_run_refuse(folder));
     for (int i = 0; i < t->count; i++)
@@ -331,11 +331,11 @@ static dc_status read_seeds(const cli_args *args, const flags *f, int64_t *seeds
     return DC_OK;
 }
 
-static dc_status fresh(team *t, const cli_args *args, const flags *f) {
+static dc_status fresh(training *t, const cli_args *args, const flags *f) {
     int64_t seeds[DC_RUNS_MAX];
     int count;
     DC_TRY(read_seeds(args, f, seeds, &count));
-    DC_TRY(team_init(t, count));
+    DC_TRY(training_init(t, count));
     DC_TRY(configure_all(t, args, f, seeds));
     if (!*f->out) return dc_fail(DC_USAGE, "write --out RUN", "a folder for the run is missing");
     DC_TRY(name_folders(t, f->out, seeds));
@@ -375,7 +375,7 @@ static dc_status find_members(const char *folder, int64_t *seeds, int *count) {
 }
 
 // The run of a folder, or those of its members.
-static dc_status find_runs(team *t, const char *folder) {
+static dc_status find_runs(training *t, const char *folder) {
     char path[DC_PATH_MAX];
     int64_t seeds[DC_RUNS_MAX];
     int count = 0;
@@ -383,14 +383,14 @@ static dc_status find_runs(team *t, const char *folder) {
     DC_TRY(dc_folder_path(path, folder, "config.json"));
     if (!dc_file_exists(path) && dc_folder_exists(folder))
         DC_TRY(find_members(folder, seeds, &count));
-    DC_TRY(team_init(t, count ? count : 1));
+    DC_TRY(training_init(t, count ? count : 1));
     for (int i = 0; i < count; i++)
         DC_TRY(dc_folder_member(t->folders[i], folder, seeds[i]));
     if (!count) t->paths[0] = folder;
     return DC_OK;
 }
 
-static dc_status resume(team *t, const cli_args *args, const flags *f) {
+static dc_status resume(training *t, const cli_args *args, const flags *f) {
     DC_TRY(check_resume(args, f));
     DC_TRY(find_runs(t, f->resume));
     for (int i = 0; i < t->count; i++) {
@@ -420,9 +420,9 @@ dc_status cmd_train(int argc, char **argv) {
     cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_SET | CLI_WORDS};
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
-    team t = {0};
+    training t = {0};
     dc_status status =
         cli_args_given(&args, "resume") ? resume(&t, &args, &f) : fresh(&t, &args, &f);
-    team_fini(&t);
+    training_fini(&t);
     return status;
 }

@@ -32,16 +32,16 @@ static const dc_option table[] = {
     {0},
 };
 
-typedef struct judge {
+typedef struct relabel {
     dc_env_spec spec;
     dc_npz npz;
     dc_arena arena;
     int64_t rows, solved;                  // rows: -1 until an array was read
     float *qpos, *extra, *rewards, *masks; // (rows, ...)
-} judge;
+} relabel;
 
 // An array of the file, (rows, width); the first one says how many rows there are.
-static dc_status read_array(judge *j, const char *name, int width, float **values) {
+static dc_status read_array(relabel *j, const char *name, int width, float **values) {
     dc_npy npy;
     const dc_npz_entry *entry = dc_npz_find(&j->npz, name);
     if (!entry)
@@ -59,7 +59,7 @@ static dc_status read_array(judge *j, const char *name, int width, float **value
     return dc_npz_floats(&j->npz, entry, &npy, *values);
 }
 
-static dc_status judge_rows(judge *j) {
+static dc_status reward_rows(relabel *j) {
     const dc_env_family *f = j->spec.family;
     size_t bytes = (size_t)j->rows * sizeof(float);
     j->rewards = dc_arena_take(&j->arena, bytes);
@@ -74,7 +74,7 @@ static dc_status judge_rows(judge *j) {
     return DC_OK;
 }
 
-static dc_status write_out(const judge *j, const char *path) {
+static dc_status write_out(const relabel *j, const char *path) {
     dc_npz_writer *w = NULL;
     dc_status status = dc_npz_writer_new(&w, path, 6);
     if (status == DC_OK) status = dc_npz_writer_put(w, "rewards", DC_F4, 1, &j->rows, j->rewards);
@@ -84,12 +84,12 @@ static dc_status write_out(const judge *j, const char *path) {
     return status;
 }
 
-static dc_status run(judge *j, const char *in, const char *out) {
+static dc_status run(relabel *j, const char *in, const char *out) {
     const dc_env_family *f = j->spec.family;
     DC_TRY(dc_npz_open(&j->npz, in));
     DC_TRY(read_array(j, "qpos", f->nq, &j->qpos));
     if (f->extra) DC_TRY(read_array(j, dc_env_extra_facts(f)->name, f->extra, &j->extra));
-    DC_TRY(judge_rows(j));
+    DC_TRY(reward_rows(j));
     DC_TRY(write_out(j, out));
     printf("wrote %s: %" PRId64 " rows, %" PRId64 " of them solve %s\n", out, j->rows, j->solved,
            j->spec.name);
@@ -105,7 +105,7 @@ dc_status cli_data_rewards(int argc, char **argv) {
         return dc_fail(DC_USAGE, "dcrl data rewards FILE.npz ENV -o OUT.npz",
                        "a file and an environment are needed");
     DC_TRY(cli_args_need(&args, "out"));
-    judge j = {.rows = -1};
+    relabel j = {.rows = -1};
     DC_TRY(dc_env_find(&j.spec, args.words[1]));
     if (!j.spec.task)
         return dc_fail(DC_USAGE, "give its single-task form, ENV-singletask-task1",

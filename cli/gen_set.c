@@ -287,7 +287,7 @@ static void show(maker *m) {
     cli_line_show(&m->line, text);
 }
 
-static bool tell(void *ctx) {
+static bool progress(void *ctx) {
     maker *m = ctx;
     atomic_fetch_add(&m->made, 1);
     if (!atomic_flag_test_and_set(&m->showing)) { // else another thread is at it
@@ -341,7 +341,7 @@ static dc_status check_file(const char *path) {
                    "a file of that name is there (%s)", path);
 }
 
-// Files of which nobody can tell of what they are made are not ours to replace.
+// Files whose origin is unknown are not replaced.
 static dc_status check_absent(const gen_set *s) {
     for (int k = 0; lasts(s) && k < 2 * s->shards; k++) {
         part p = part_of(s, k / 2, k % 2);
@@ -350,7 +350,7 @@ static dc_status check_absent(const gen_set *s) {
     return DC_OK;
 }
 
-// Who began the set stands in a line of its own: a mixture of two builds' episodes is allowed, and told.
+// The build that began the set stands in a line of its own: episodes of two builds may be mixed, with a warning.
 static void tell_build(const char *path, const char *line, const char *ours) {
     char theirs[128];
     if (strcmp(line, ours) == 0 || sscanf(line, "{\"build\": \"%127[^\"]", theirs) != 1) return;
@@ -436,7 +436,7 @@ static void look(maker *m) {
     m->most = twice * row + raw;
 }
 
-// Say what is needed, then whether it is there: too little is refused, what may not do is told.
+// Say what is needed, then whether it is there: too little is refused, what may not suffice is a warning.
 static dc_status check_room(const maker *m) {
     char folder[DC_TEXT_MAX];
     name_folder(m->set, folder);
@@ -521,7 +521,7 @@ static dc_status make_set(maker *m) {
     cli_catch_signals();
     cli_line_init(&m->line);
     m->start = dc_now();
-    s->gen.tell = tell;
+    s->gen.progress = progress;
     s->gen.aside = pack;
     s->gen.ctx = m;
     dc_status status = make_missing(m);

@@ -1,4 +1,4 @@
-// The runs of `dcrl lock`: each is configured first (so that a wrong option is told before anything
+// The runs of `dcrl lock`: each is configured first (so that a wrong option is reported before anything
 // starts), then run by one of several workers side by side.
 #ifndef LOCK_JOBS_H
 #define LOCK_JOBS_H

@@ -1,4 +1,4 @@
-// dcrl: finds the command, runs it, tells its error in one line and turns it into an exit status.
+// dcrl: finds the command, runs it, prints its error in one line and turns it into an exit status.
 // What the library has to say meanwhile goes to standard error as warnings.
 #include "cli.h"
 
@@ -27,7 +27,7 @@ enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void help(void) {
     puts("dcrl: offline goal-conditioned reinforcement learning over long horizons\n\n"
-         "usage: dcrl COMMAND [...]      dcrl COMMAND --help tells more\n");
+         "usage: dcrl COMMAND [...]      dcrl COMMAND --help says more\n");
     for (size_t i = 0; i < COMMANDS; i++)
         printf("  %-8s %s\n", commands[i].name, commands[i].help);
 }

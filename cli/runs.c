@@ -99,7 +99,7 @@ void cli_line_clear(cli_line *line) {
     line->shown = false;
 }
 
-void cli_progress_tell(void *ctx, int64_t done, int64_t all) {
+void cli_progress_show(void *ctx, int64_t done, int64_t all) {
     cli_progress *p = ctx;
     double now = dc_now();
     if (!done) p->start = now;
@@ -113,10 +113,10 @@ void cli_progress_tell(void *ctx, int64_t done, int64_t all) {
     cli_line_show(p->line, text);
 }
 
-dc_tell cli_progress_on(cli_progress *progress, cli_line *line, const char *what,
-                        const char *unit) {
+dc_eval_progress cli_progress_on(cli_progress *progress, cli_line *line, const char *what,
+                                 const char *unit) {
     *progress = (cli_progress){line, what, unit, 0, 0};
-    return (dc_tell){cli_progress_tell, progress};
+    return (dc_eval_progress){cli_progress_show, progress};
 }
 
 static dc_status find_step(cli_pick *pick) {

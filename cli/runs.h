@@ -51,9 +51,10 @@ typedef struct cli_progress {
     double start, shown;
 } cli_progress;
 // ctx is the progress; the clock starts when none is done.
-void cli_progress_tell(void *ctx, int64_t done, int64_t all);
-// Set it up; the result tells it.
-dc_tell cli_progress_on(cli_progress *progress, cli_line *line, const char *what, const char *unit);
+void cli_progress_show(void *ctx, int64_t done, int64_t all);
+// Set it up; the result is the callback that shows it.
+dc_eval_progress cli_progress_on(cli_progress *progress, cli_line *line, const char *what,
+                                 const char *unit);
 
 // The next part of *rest before `mark`, which is overwritten; NULL when there is none left.
 char *cli_split(char **rest, char mark);

@@ -23,7 +23,7 @@ static dc_status print_rows(dc_agent *agent, int64_t count) {
         for (int b = 0; b < rows->batch && done < count; b++, done++) {
             printf("%" PRIu64, step);
             for (int r = 0; r < rows->count; r++)
-                printf(",%" PRId64, dc_sampler_stream(agent->sampler, r)[b]);
+                printf(",%" PRId64, dc_sampler_drawn(agent->sampler, r)[b]);
             fputc('\n', stdout);
         }
         if (ferror(stdout)) return dc_fail(DC_IO, NULL, "standard output could not be written");

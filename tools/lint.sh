@@ -15,6 +15,7 @@ fi
 git ls-files -z '*.c' '*.h' '*.cu' '*.cuh' | xargs -0 clang-format --dry-run -Werror
 echo "format: clean"
 python3 tools/check_layers.py
+python3 tools/check_lengths.py
 sh tools/check_tree.sh
 
 cmake --preset clang --log-level=WARNING >/dev/null

@@ -21,7 +21,7 @@ typedef struct dcrl_progress {
     double loss;         // mean of the last log row; 0 before the first
 } dcrl_progress;
 
-// Called about five times a second; anything but 0 saves and stops the run.
+// Called about five times per second; anything but 0 saves and stops the run.
 typedef int dcrl_progress_fn(void *ctx, const dcrl_progress *progress);
 
 // A run with the options of a preset, an agent's defaults, or both. Nullable: preset, agent

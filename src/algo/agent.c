@@ -188,7 +188,7 @@ static dc_status finish(dc_agent *a, dc_ref loss) {
         DC_TRY(dc_infer_new(&a->query,
                             a->method.algo->whole_goals ? DC_INFER_QUERY_DATA : DC_INFER_QUERY,
                             &a->method, &a->nets, &a->params.slabs, DC_QUERY_ROWS, a->pool));
-    DC_TRY(dc_ahead_init(&a->ahead, a->data, &a->rows));
+    DC_TRY(dc_prefetch_init(&a->ahead, a->data, &a->rows));
     return dc_sampler_new(&a->sampler, a->data, &a->rows);
 }
 
@@ -221,7 +221,7 @@ dc_status dc_agent_init(dc_agent *a, const dc_algo *algo, const void *config,
 
 void dc_agent_fini(dc_agent *a) {
     dc_sampler_free(a->sampler);
-    dc_ahead_fini(&a->ahead);
+    dc_prefetch_fini(&a->ahead);
     dc_infer_free(a->query);
     dc_exec_fini(&a->exec);
     dc_graph_fini(&a->graph);
@@ -241,10 +241,10 @@ void dc_agent_run(dc_agent *a) {
 
 dc_status dc_agent_gradients(dc_agent *a, uint64_t step) {
     a->step = step;
-    DC_TRY(dc_sampler_next(a->sampler, step));                        // integers
-    dc_gather(&a->feeds, a->sampler, &a->exec);                       // rows
-    DC_TRY(dc_ahead_next(&a->ahead, &a->feeds, a->sampler, a->pool)); // of the next step
-    dc_exec_run(&a->exec, &dc_backend_cpu);                           // forward + backward
+    DC_TRY(dc_sampler_next(a->sampler, step));                           // integers
+    dc_gather(&a->feeds, a->sampler, &a->exec);                          // rows
+    DC_TRY(dc_prefetch_next(&a->ahead, &a->feeds, a->sampler, a->pool)); // of the next step
+    dc_exec_run(&a->exec, &dc_backend_cpu);                              // forward + backward
     return DC_OK;
 }
 

@@ -7,8 +7,8 @@
 #include "algo/method.h"
 #include "base/pool.h"
 #include "data/dataset.h"
-#include "sample/ahead.h"
 #include "sample/gather.h"
+#include "sample/prefetch.h"
 #include "sample/sampler.h"
 #include "tensor/run.h"
 
@@ -50,7 +50,7 @@ struct dc_agent {
     dc_row_table rows; // what a batch consists of
     dc_feeds feeds;
     dc_sampler *sampler;
-    dc_ahead ahead;
+    dc_prefetch ahead;
     struct {
         const char *name;
         dc_ref node;

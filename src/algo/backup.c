@@ -10,7 +10,7 @@
 #include <string.h>
 
 static dc_backup backup_of(const dc_method *m) {
-    const dc_backup_family *family = m->algo->family;
+    const dc_backup_family *family = m->algo->shared;
     return family->backup(m);
 }
 
@@ -65,7 +65,7 @@ static bool distils_goals(const dc_method *m, const dc_backup *b) {
 
 static void propagation_rows(dc_row_table *r, const dc_method *m, const dc_backup *b) {
     bool pairs = m->form->goal_pairs;
-    dc_row_rule state = DC_START("state", DC_STREAM_PROP, "start of a propagation row");
+    dc_row_rule state = DC_START("state", DC_STREAM_STATE, "start of a propagation row");
     if (pairs) state.kind = DC_ROW_PAIR;
     dc_rows_add(r, state);
     dc_rows_add(r, DC_AFTER("later", "state", b->n, "the state n' steps later"));
@@ -84,7 +84,7 @@ void dc_backup_rows(dc_row_table *r, const dc_method *m) {
     if (b.segments != DC_SEG_NONE) segment_rows(r, m, &b);
     if (b.propagation) propagation_rows(r, m, &b);
     if (distils_goals(m, &b)) {
-        dc_rows_add(r, DC_START("state", DC_STREAM_PROP, "a state to distil"));
+        dc_rows_add(r, DC_START("state", DC_STREAM_STATE, "a state to distil"));
         dc_rows_add(r, DC_GOAL("goal", "state", DC_STREAM_GOAL, b.goals, m->gamma, "its goal"));
     }
     if (b.grounding) {
@@ -245,14 +245,14 @@ dc_ref dc_backup_losses(dc_agent *a, const dc_method *m) {
 }
 
 // The critic that looks at goals as the task gives them.
-static const char *judge(const dc_method *m) {
+static const char *critic(const dc_method *m) {
     return m->rep ? "oracle_critic" : "critic";
 }
 
 dc_ref dc_backup_act(dc_infer *q, const dc_method *m) {
     dc_backup b = backup_of(m);
     if (!m->form->acts || b.policy->kind == DC_POLICY_NONE) return -1;
-    if (b.policy->kind == DC_POLICY_REJECTION) return dc_policy_act_best(q, b.policy, judge(m));
+    if (b.policy->kind == DC_POLICY_REJECTION) return dc_policy_act_best(q, b.policy, critic(m));
     return dc_policy_act_mean(q, "actor");
 }
 

@@ -11,7 +11,7 @@
 
 typedef enum dc_segments { // where segments come from
     DC_SEG_NONE,
-    DC_SEG_TREE,  // slots that stream binary trees
+    DC_SEG_TREE,  // binary trees, node by node
     DC_SEG_PAIRS, // i.i.d. pairs, split once
 } dc_segments;
 
@@ -81,7 +81,7 @@ const dc_form *dc_form_find(const char *name); // NULL if there is none
     .check = dc_backup_check, .rows = dc_backup_rows, .networks = dc_backup_networks,              \
     .losses = dc_backup_losses, .act = dc_backup_act, .query = dc_backup_query,                    \
     .policy_after = dc_backup_policy_after, .whole_goals = true,                                   \
-    .family = &(const dc_backup_family) {                                                          \
+    .shared = &(const dc_backup_family) {                                                          \
         fn                                                                                         \
     }
 dc_status dc_backup_check(const dc_method *m);

@@ -1,8 +1,11 @@
-// Inputs of a loss: columns of the batch's rows, side by side. An input names its fields,
+// Inputs of a loss: what of the batch's rows a network sees. A method's `rows` draws rows of the data under
+// names ("state", "goal"); an input is a list of fields, each the observation, goal or action of such a row,
+// side by side:
 //
 //   dc_ref x = DC_BATCH(a, "critic", OBS("state"), GOAL("goal"), ACT("state"));
 //
-// and the gather writes them there every step.
+// is an input (1, batch, obs + goal + act) of the loss graph. Nothing is copied here: each field becomes a feed
+// (sample/gather.h), and the gather writes it into the input every step.
 #ifndef DC_BATCH_H
 #define DC_BATCH_H
 
@@ -12,18 +15,19 @@ typedef enum dc_field_kind {
     DC_FIELD_NONE,  // ends a list
     DC_FIELD_OBS,   // the observation of a row
     DC_FIELD_GOAL,  // the row as a goal: its representation, or its observation if there is none
-    DC_FIELD_ACT,   // the action taken there; discrete ones as one of `actions` columns
-    DC_FIELD_STEPS, // a count, one column
-    DC_FIELD_BLANK, // zeros, for what dc_splice puts there
+    DC_FIELD_ACT,   // the action taken there; a discrete one as `actions` columns, one of them 1
+    DC_FIELD_STEPS, // the count of a STEPS rule, one column
+    DC_FIELD_BLANK, // zeros, for computed columns that dc_splice puts there
     DC_FIELD_NOISE, // standard normals
-    DC_FIELD_TIME,  // one uniform number per row, in every column
-    DC_FIELD_CHOICE // every discrete action once: row r * actions + k shows action k
+    DC_FIELD_TIME,  // one number per row, uniform in [0, 1), the same in every column
+    DC_FIELD_CHOICE // in an input repeated `actions` times: row r * actions + k shows action k
 } dc_field_kind;
 
 typedef struct dc_field {
     dc_field_kind kind;
-    const char *row; // name of the rule; unused when acting
-    int width;       // BLANK, NOISE, TIME
+    const char
+        *row;  // name of a rule (sample/rows.h); NULL in inference, which has one situation per row
+    int width; // BLANK, NOISE, TIME
 } dc_field;
 
 #define OBS(row)       ((dc_field){DC_FIELD_OBS, row, 0})
@@ -38,25 +42,27 @@ typedef struct dc_field {
 
 // Columns that a list of fields takes.
 int dc_fields_width(const dc_method *m, const dc_field *fields);
-// An input (batch, width) of the fields.
+// An input (1, batch, width) of the fields. `name` is for messages; names may repeat.
 dc_ref dc_batch_input(dc_agent *a, const char *name, const dc_field *fields);
 #define DC_BATCH(a, name, ...) dc_batch_input(a, name, DC_FIELDS(__VA_ARGS__))
-// The same with every row `times` times in a row.
+// The same with every row `times` times in succession: (1, batch * times, width).
 dc_ref dc_batch_repeated(dc_agent *a, const char *name, int times, const dc_field *fields);
-// Several parts of one width, one below the other: (count * batch, width). So one application of a
-// network serves all of them; dc_rows takes a part of its output.
+// Several parts of one width, one below the other: (1, count * batch, width). So one application of a
+// network serves all of them, which is faster; dc_batch_part takes a part of its output.
 dc_ref dc_batch_stack(dc_agent *a, const char *name, int count, const dc_field *const *parts);
-// Part number `part` of a stacked node.
+// Rows of part number `part`, from 0, of a stacked node.
 dc_ref dc_batch_part(dc_agent *a, dc_ref x, int part);
-// Feed fields into an input that exists, at a row, or as a pack. Nullable: pack
+// Feed fields into an input that exists, from row row0 on, or into a pack of it. Nullable: pack
 void dc_batch_feed(dc_agent *a, dc_ref input, int row0, const dc_field *fields, int times,
                    dc_pack *pack);
-// A pack of `input` behind its first fixed_rows rows: only rows whose count `steps` exceeds `known`
-// are fed. Makes the input of indices.
+// A pack: a part of a stack in which only some rows are needed, those whose count `steps` (name of a STEPS
+// rule) exceeds `known`. Only these are fed, without gaps, behind the first fixed_rows rows of `input`, so that
+// the network computes fewer rows. Adds an input `name` (1, batch, 1), for dc_unpack: where in the pack each row
+// of the batch stands, or -1.
 dc_pack *dc_batch_pack(dc_agent *a, dc_ref input, int fixed_rows, const char *name,
                        const char *steps, int known);
 
-// Add a loss to the total (-1: it is the first), and log it.
+// Log a loss as a metric of that name, and add it to the total (-1: it is the first). Returns the sum.
 dc_ref dc_batch_loss(dc_agent *a, const char *name, dc_ref total, dc_ref loss);
 
 #endif

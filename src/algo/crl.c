@@ -1,5 +1,5 @@
 // crl: contrastive RL (Eysenbach et al. 2022). Which states follow (s, a)? f(s, a, g) = phi(s, a) . psi(g) /
-// sqrt(latent) learns to tell the goal of its own row from those of the other rows of the batch:
+// sqrt(latent) learns to distinguish the goal of its own row from those of the other rows of the batch:
 //
 //   L = mean over members and pairs (i, j) of BCE(f(s_i, a_i, g_j), [i == j]),   g_i a geometric draw after s_i
 //     = mean softplus(f) - (1 / batch) mean f(s_i, a_i, g_i)
@@ -28,7 +28,7 @@ static const dc_policy_rows policy_rows = {"state", "actor_goal"};
 static void rows(dc_row_table *r, const dc_method *m) {
     const config *c = m->config;
     const dc_goal_mix ahead = {.future = 1, .law = DC_LAW_GEOMETRIC};
-    dc_rows_add(r, DC_START("state", DC_STREAM_PROP, "a state with its action"));
+    dc_rows_add(r, DC_START("state", DC_STREAM_STATE, "a state with its action"));
     dc_rows_add(r, DC_GOAL("goal", "state", DC_STREAM_GOAL, ahead, m->gamma,
                            "a state that follows; the others' are its negatives"));
     dc_rows_add(r, dc_policy_goal(&c->policy, m, "actor_goal", "state"));

@@ -5,10 +5,10 @@
 //   L_V   = sum over members of mean c (y - V(s, g))^2,   y = -1 + gamma Vbar(s', g), or 0 at the goal
 //           c = kappa if A >= 0, else 1 - kappa;  A = -1 + gamma min Vbar(s', g) - mean Vbar(s, g)
 //   L_low  = awr on the action,                A = V(s', w) - V(s, w),    w = the state k steps later
-//   L_high = awr on phi([s | w']) (held),      A = V(w', g) - V(s, g),    w' = k steps later, but not past g
+//   L_high = awr on phi([s | w']), fixed,      A = V(w', g) - V(s, g),    w' = k steps later, but not past g
 //
-// phi is trained by L_V alone and has no EMA copy: Vbar averages V's own layers and looks through the
-// present phi. Acting asks both levels at every step: z = high(s, g), rescaled; a = low(s, z).
+// phi is trained by L_V alone and has no EMA copy: Vbar is the EMA of V's own layers, fed with the present
+// phi. Acting asks both levels at every step: z = high(s, g), rescaled; a = low(s, z).
 // Without goal_rep, V and the low policy see goals as they are, and the high policy predicts one.
 #include "algo/policy.h"
 #include "algo/returns.h"
@@ -18,7 +18,7 @@ typedef struct config {
     int64_t rep_dim, subgoal_steps;
     double kappa, alpha_low, alpha_high;
     dc_goal_mix goals;
-    dc_policy policy; // goals of the high policy, and how actors look
+    dc_policy policy; // goals of the high policy; LayerNorm and gain of both
 } config;
 
 static const dc_option options[] = {
@@ -76,20 +76,23 @@ static void networks(dc_nets *nets, const dc_method *m) {
                                .policy = true});
 }
 
-// Pairs (state, goal) that a network is applied to in one stack.
+// All pairs (s, g) of which phi or V is needed. They stand in one stack, so that each network is applied once
+// to pairs that follow each other; a pair's index is its part of the stack.
+enum { TRAINED, TARGET, LOW_NEXT, LOW_NOW, HIGH_NEXT, HIGH_NOW, SUBGOAL, PAIRS };
 typedef struct pair {
-    const char *state, *goal;
+    const char *state, *goal; // names of rules, see rows()
 } pair;
-enum { PAIRS = 7, VALUE_PAIRS = 2, POLICY_PAIRS = 4 };
 static const pair pairs[PAIRS] = {
-    {"state", "goal"},                                 // trained
-    {"next", "goal"},                                  // and its target
-    {"next", "low_goal"},      {"state", "low_goal"},  // advantage of the low policy
-    {"waypoint", "high_goal"}, {"state", "high_goal"}, // and of the high one
-    {"state", "waypoint"},                             // what that one predicts
+    [TRAINED] = {"state", "goal"},           // V(s, g), which is trained
+    [TARGET] = {"next", "goal"},             // V(s', g) in its target
+    [LOW_NEXT] = {"next", "low_goal"},       // V(s', w)
+    [LOW_NOW] = {"state", "low_goal"},       // - V(s, w): advantage of the low policy
+    [HIGH_NEXT] = {"waypoint", "high_goal"}, // V(w', g)
+    [HIGH_NOW] = {"state", "high_goal"},     // - V(s, g): advantage of the high policy
+    [SUBGOAL] = {"state", "waypoint"},       // phi([s | w']), which the high policy predicts
 };
 
-// phi of all pairs, (1, PAIRS * batch, rep_dim); only the first part is trained.
+// phi of all pairs, (1, PAIRS * batch, rep_dim). Only of TRAINED does a caller let gradient through.
 static dc_ref represent(dc_agent *a) {
     dc_field fields[PAIRS][3];
     const dc_field *parts[PAIRS];
@@ -103,7 +106,8 @@ static dc_ref represent(dc_agent *a) {
     return dc_normalise(&a->graph, dc_agent_net(a, "rep", x, DC_LIVE));
 }
 
-// V's input [s | phi] or [s | g] of pairs first ... first + count - 1. phi -1: goals as they are.
+// V's input [s | phi] (1, count * batch, obs + rep_dim) of pairs first ... first + count - 1; with phi -1 it is
+// [s | g], goals as they are.
 static dc_ref value_input(dc_agent *a, const char *name, int first, int count, dc_ref phi) {
     dc_field fields[PAIRS][3];
     const dc_field *parts[PAIRS];
@@ -120,46 +124,52 @@ static dc_ref value_input(dc_agent *a, const char *name, int first, int count, d
                      a->method.obs);
 }
 
+// L_V. Each member's target is its own Vbar(s', g); the weight c is common to them.
 static dc_ref value_loss(dc_agent *a, const config *c, dc_ref phi) {
     dc_graph *g = &a->graph;
     dc_ref held = phi >= 0 ? dc_stop(g, phi) : -1;
-    dc_ref v = dc_agent_net(a, "value", value_input(a, "value", 0, 1, phi), DC_LIVE);
-    dc_ref bar =
-        dc_agent_net(a, "value", value_input(a, "target_value", 0, VALUE_PAIRS, held), DC_EMA);
+    dc_ref v = dc_agent_net(a, "value", value_input(a, "value", TRAINED, 1, phi), DC_LIVE);
+    dc_ref x = value_input(a, "target_value", TRAINED, 2, held);
+    dc_ref bar = dc_agent_net(a, "value", x, DC_EMA);
     dc_ref now = dc_batch_part(a, bar, 0), later = dc_batch_part(a, bar, 1);
     dc_ref best = dc_return_target(a, dc_ensemble_min(g, later));
     dc_ref adv = dc_add(g, best, dc_affine(g, dc_ensemble_mean(g, now), -1, 0));
+    // dc_expectile at 0.5 is the mean over rows and members of weight * square; weight is c of L_V.
     dc_ref weight = dc_side(g, adv, c->kappa);
     dc_ref loss = dc_expectile(g, "loss_value", v, dc_return_target(a, later), weight, 0.5);
     dc_agent_metric(a, "value_mean", dc_mean(g, "value_mean", v));
-    return dc_batch_loss(a, "loss_value", -1, dc_affine(g, loss, 2, 0)); // a sum over two members
+    return dc_batch_loss(a, "loss_value", -1, dc_affine(g, loss, 2, 0)); // mean to sum, two members
 }
 
-// Mean over the members of V at pair `first` less that at the next one.
+// Part `first` of values (1, n, 1) less the part after it.
 static dc_ref advantage(dc_agent *a, dc_ref values, int first) {
     dc_graph *g = &a->graph;
     return dc_add(g, dc_batch_part(a, values, first),
                   dc_affine(g, dc_batch_part(a, values, first + 1), -1, 0));
 }
 
+// L_low and L_high. phi passes no gradient here.
 static dc_ref policy_losses(dc_agent *a, const config *c, dc_ref phi, dc_ref total) {
     dc_graph *g = &a->graph;
-    int first = VALUE_PAIRS, goal = seen_goal(&a->method);
-    dc_ref x = value_input(a, "policy_value", first, POLICY_PAIRS, phi);
+    int goal = seen_goal(&a->method);
+    // The mean over members of V at LOW_NEXT ... HIGH_NOW, which are parts 0 to 3 of this stack.
+    dc_ref x = value_input(a, "policy_value", LOW_NEXT, HIGH_NOW - LOW_NEXT + 1, phi);
     dc_ref values = dc_ensemble_mean(g, dc_agent_net(a, "value", x, DC_STOPPED));
 
     dc_ref low = phi >= 0 ? DC_BATCH(a, "low_actor", OBS("state"), BLANK(goal))
                           : DC_BATCH(a, "low_actor", OBS("state"), GOAL("low_goal"));
-    if (phi >= 0) low = dc_splice(g, "low_actor", low, dc_batch_part(a, phi, 3), a->method.obs);
+    if (phi >= 0)
+        low = dc_splice(g, "low_actor", low, dc_batch_part(a, phi, LOW_NOW), a->method.obs);
     dc_ref taken = DC_BATCH(a, "action", ACT("state"));
     dc_ref loss = dc_policy_awr(a, c->alpha_low, dc_agent_net(a, "low_actor", low, DC_LIVE), taken,
                                 advantage(a, values, 0));
     total = dc_batch_loss(a, "loss_low", total, loss);
 
     dc_ref high = DC_BATCH(a, "high_actor", OBS("state"), GOAL("high_goal"));
-    dc_ref target = phi >= 0 ? dc_batch_part(a, phi, 6) : DC_BATCH(a, "waypoint", GOAL("waypoint"));
+    dc_ref target =
+        phi >= 0 ? dc_batch_part(a, phi, SUBGOAL) : DC_BATCH(a, "waypoint", GOAL("waypoint"));
     loss = dc_policy_awr(a, c->alpha_high, dc_agent_net(a, "high_actor", high, DC_LIVE), target,
-                         advantage(a, values, 2));
+                         advantage(a, values, HIGH_NEXT - LOW_NEXT));
     return dc_batch_loss(a, "loss_high", total, loss);
 }
 

@@ -87,7 +87,7 @@ static dc_status describe(dc_infer *q, dc_infer_use use) {
 // ---- on the CPU ----
 
 static dc_cells cells(const dc_infer *q, dc_ref r) {
-    dc_view v = dc_value(&q->exec, r);
+    dc_tensor v = dc_value(&q->exec, r);
     return (dc_cells){v.p, v.cols};
 }
 

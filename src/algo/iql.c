@@ -5,8 +5,9 @@
 //   L_V = mean of w (q - V(s, g))^2,  q = min over members of Qbar(s, a, g),  w = kappa if q >= V, else 1 - kappa
 //   L_Q = mean of sum over members of (Q(s, a, g) - y)^2,  y = r + gamma V(s', g), or 0 at the goal
 //
-// Qbar is the EMA of Q; V has no EMA. The policy is extracted by ddpgbc on min Q, or by awr with the
-// advantage min Q - V.
+// Qbar is the EMA of Q; V has no EMA. The policy is extracted on its own rows ("actor_goal") by ddpgbc on
+// min Q, by awr with the advantage min Q - V, or when acting by rejection: the best of samples from a flow
+// policy. No gradient of the policy's loss reaches Q or V.
 #include "algo/policy.h"
 #include "algo/returns.h"
 
@@ -37,8 +38,8 @@ static const dc_policy_rows policy_rows = {"state", "actor_goal"};
 
 static dc_status check(const dc_method *m) {
     const config *c = m->config;
-    bool mean = c->policy.kind == DC_POLICY_NONE || c->policy.kind == DC_POLICY_DDPGBC;
-    return mean ? dc_need_actions(m) : dc_need_real_actions(m);
+    bool discrete = c->policy.kind == DC_POLICY_NONE || c->policy.kind == DC_POLICY_DDPGBC;
+    return discrete ? dc_need_actions(m) : dc_need_real_actions(m);
 }
 
 static void rows(dc_row_table *r, const dc_method *m) {
@@ -59,26 +60,31 @@ static void networks(dc_nets *nets, const dc_method *m) {
     if (c->policy.kind != DC_POLICY_NONE) dc_policy_network(nets, m, &c->policy);
 }
 
-static dc_ref judged(dc_agent *a, dc_ref rows) {
+// min over members of Q, (1, n, 1), of rows [s | g | a]: gradient flows to the action, not to Q's weights.
+static dc_ref critic_min(dc_agent *a, dc_ref rows) {
     return dc_ensemble_min(&a->graph, dc_agent_net(a, "critic", rows, DC_STOPPED));
 }
 
+// The same at the policy's rows, of an action that the policy proposes (dc_q_fn).
 static dc_ref q_of(dc_agent *a, const dc_policy_rows *r, dc_ref action) {
     dc_ref rows = DC_BATCH(a, "actor_critic", OBS(r->state), GOAL(r->goal), BLANK(a->method.act));
-    return judged(
+    return critic_min(
         a, dc_splice(&a->graph, "actor_action", rows, action, a->method.obs + a->method.goal));
 }
 
+// Of every discrete action of every row (dc_q_all_fn).
 static dc_ref q_of_all(dc_agent *a, const dc_policy_rows *r) {
-    return judged(a, dc_batch_repeated(a, "actor_critic", a->method.actions,
-                                       DC_FIELDS(OBS(r->state), GOAL(r->goal), CHOICE)));
+    return critic_min(a, dc_batch_repeated(a, "actor_critic", a->method.actions,
+                                           DC_FIELDS(OBS(r->state), GOAL(r->goal), CHOICE)));
 }
 
+// Weighted imitation of the data's actions; the advantage passes no gradient.
 static dc_ref awr(dc_agent *a, const config *c, dc_ref total) {
     dc_graph *g = &a->graph;
     const dc_policy_rows *r = &policy_rows;
     dc_ref sg = DC_BATCH(a, "actor", OBS(r->state), GOAL(r->goal));
-    dc_ref q = judged(a, DC_BATCH(a, "actor_critic", OBS(r->state), GOAL(r->goal), ACT(r->state)));
+    dc_ref q =
+        critic_min(a, DC_BATCH(a, "actor_critic", OBS(r->state), GOAL(r->goal), ACT(r->state)));
     dc_ref v = dc_agent_net(a, "value", sg, DC_STOPPED);
     dc_ref adv = dc_add(g, q, dc_affine(g, v, -1, 0));
     dc_ref mean = dc_agent_net(a, "actor", sg, DC_LIVE);
@@ -91,14 +97,18 @@ static dc_ref losses(dc_agent *a, const dc_method *m) {
     dc_graph *g = &a->graph;
     const dc_field *sg = DC_FIELDS(OBS("state"), GOAL("goal")),
                    *ng = DC_FIELDS(OBS("next"), GOAL("goal"));
+    // V of (s, g) and (s', g) in one application; only the first is trained.
     dc_ref values = dc_agent_net(
         a, "value", dc_batch_stack(a, "value", 2, (const dc_field *const[]){sg, ng}), DC_LIVE);
     dc_ref v = dc_batch_part(a, values, 0), later = dc_stop(g, dc_batch_part(a, values, 1));
+
+    // L_V. dc_expectile weighs rows with V < q by kappa and has a factor of 2, which 0.5 takes back.
     dc_ref sga = DC_BATCH(a, "critic", OBS("state"), GOAL("goal"), ACT("state"));
     dc_ref least = dc_ensemble_min(g, dc_agent_net(a, "critic", sga, DC_EMA));
     dc_ref loss_v = dc_affine(g, dc_expectile(g, "loss_value", v, least, -1, c->kappa), 0.5, 0);
     dc_ref total = dc_batch_loss(a, "loss_value", -1, loss_v);
 
+    // L_Q. dc_square is a mean over both members, too: times 2 it is the sum over them.
     dc_ref q = dc_agent_net(a, "critic", sga, DC_LIVE);
     dc_ref y = dc_return_target(a, later);
     dc_ref loss_q = dc_square(g, "loss_critic", q, y, 2);

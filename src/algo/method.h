@@ -1,13 +1,22 @@
-// Method: what a file of algo/ says about itself. Everything else (sampling, gather, gradients, update,
-// checkpoints, acting, evaluation, GPU) works from this description and knows no method by name.
+// Method: a learning algorithm as a description. Each file of algo/ that is a method (bc.c is the shortest)
+// ends with a dc_algo, a table of functions. Everything else (sampling, gather, gradients, update,
+// checkpoints, acting, evaluation, GPU) works from that description and knows no method by name.
 //
-//   options    the fields of its config, as a table
+//   options    the fields of its config, as a table                    (base/options.h)
 //   check      do options and data go together?
-//   rows       which rows of the data a batch has                      (sample/rows.h)
+//   rows       which rows of the data a batch has, each under a name   (sample/rows.h)
 //   networks   its networks, by name                                   (nn/nets.h)
 //   losses     what is minimised, as a graph over those rows           (algo/agent.h, algo/batch.h)
 //   act        from observation and goal to an action                  (algo/infer.h)
 //   query      from state, goal and action to a distance, if it has a value
+//
+// None of these functions computes a loss or an action: they describe graphs, which are compiled for the CPU
+// or a GPU and then run. check to losses are called once, in this order, when an agent is built on a data set
+// (algo/agent.c); act and query once per inference graph (dc_infer_new). A checkpoint that is opened for acting
+// needs check, networks, act and query only, and no data.
+//
+// dc_algo is the method as such; dc_method is that method with its options and the sizes of its data, and
+// is what these functions are given.
 #ifndef DC_METHOD_H
 #define DC_METHOD_H
 
@@ -27,16 +36,20 @@ typedef struct dc_algo {
     const char *name, *about;
     const dc_option *options; // over its own config struct
     size_t config_size;
-    dc_status (*check)(const dc_method *m); // Nullable
-    void (*rows)(dc_row_table *rows, const dc_method *m);
+    dc_status (*check)(const dc_method *m);               // Nullable
+    void (*rows)(dc_row_table *rows, const dc_method *m); // add rules to an empty table
     void (*networks)(dc_nets *nets, const dc_method *m);
     dc_ref (*losses)(dc_agent *a, const dc_method *m); // the sum to minimise
     dc_ref (*act)(dc_infer *q, const dc_method *m);    // (1, rows, act); -1: it has no policy
-    dc_ref (*query)(dc_infer *q, const dc_method *m);  // Nullable; (e, rows, 1), see dc_reading
-    bool whole_goals; // query also takes goals that are whole observations, though tasks give a rep
-    // Updates of all but the policy's networks, after which those alone are trained. Nullable: never
+    // Nullable: it has no value. (e, rows, 1); sets q->reading, which says what the numbers mean.
+    dc_ref (*query)(dc_infer *q, const dc_method *m);
+    // With goal representations (dc_method.rep): query can also be asked about goals that are whole
+    // observations (DC_INFER_QUERY_DATA), because a second network is trained on those.
+    bool whole_goals;
+    // Updates of all networks but the policy's, after which the policy's alone are trained. Nullable: all
+    // are trained together
     int64_t (*policy_after)(const dc_method *m);
-    const void *family; // what a family of methods shares; only its functions look at it
+    const void *shared; // for files that several methods share (backup.c); no other code reads it
 } dc_algo;
 
 // All methods, in the order of algos.def; ends with NULL.
@@ -48,7 +61,7 @@ dc_status dc_algo_find(const char *name, const dc_algo **algo);
 struct dc_method {
     const dc_algo *algo;
     const void *config;  // (algo->config_size)
-    const dc_form *form; // what a value is: steps, or gamma^steps (algo/backup.h)
+    const dc_form *form; // what a value is: steps, or gamma^steps (algo/backup.h; of dcrl, trl, td)
     double gamma;        // discount
     dc_int_list hidden;  // widths of the hidden layers
     uint64_t seed;
@@ -58,7 +71,7 @@ struct dc_method {
     // What it sees of its data:
     int obs;  // columns of an observation
     int goal; // columns of a goal as a task gives it
-    bool rep; // a goal is a representation, not a whole observation
+    bool rep; // a goal is some columns of an observation (its representation), say xy; else all
     int act;  // columns of an action as networks see it: one per choice if it is discrete; 0: none
     int actions; // number of discrete actions; 0: real numbers
     // Nullable: what observations (obs) and goals (goal) are scaled by, in training and in acting alike.

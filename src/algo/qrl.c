@@ -44,7 +44,7 @@ static dc_status check(const dc_method *m) {
 static void rows(dc_row_table *r, const dc_method *m) {
     const config *c = m->config;
     const dc_goal_mix anywhere = {.random = 1};
-    dc_rows_add(r, DC_START("state", DC_STREAM_PROP, "a state with its action"));
+    dc_rows_add(r, DC_START("state", DC_STREAM_STATE, "a state with its action"));
     dc_rows_add(r, DC_AFTER("next", "state", 1, "the state after it"));
     dc_rows_add(r, DC_GOAL("goal", "state", DC_STREAM_GOAL, anywhere, m->gamma, "any state"));
     dc_rows_add(r, dc_policy_goal(&c->policy, m, "actor_goal", "state"));

@@ -4,7 +4,7 @@
 #include "base/philox.h"
 
 void dc_return_rows(dc_row_table *r, const dc_method *m, const dc_goal_mix *goals) {
-    dc_rows_add(r, DC_START("state", DC_STREAM_PROP, "a state with its action"));
+    dc_rows_add(r, DC_START("state", DC_STREAM_STATE, "a state with its action"));
     dc_rows_add(r, DC_AFTER("next", "state", 1, "the state after it"));
     dc_rows_add(r, DC_GOAL("goal", "state", DC_STREAM_GOAL, *goals, m->gamma, "goal of the value"));
     dc_rows_add(r, DC_STEPS("goal_steps", "state", "goal",

@@ -57,20 +57,20 @@ static dc_ref grounding(dc_agent *a, const dc_backup_nodes *n) {
 
 static const dc_policy_rows policy_rows = {"actor_state", "actor_goal"};
 
-static dc_ref judged(dc_agent *a, dc_ref rows) {
-    const char *judge = a->method.rep ? "oracle_critic" : "critic";
-    return dc_ensemble_min(&a->graph, dc_agent_net(a, judge, rows, DC_STOPPED));
+static dc_ref critic_min(dc_agent *a, dc_ref rows) {
+    const char *critic = a->method.rep ? "oracle_critic" : "critic";
+    return dc_ensemble_min(&a->graph, dc_agent_net(a, critic, rows, DC_STOPPED));
 }
 
 static dc_ref q_of(dc_agent *a, const dc_policy_rows *r, dc_ref action) {
     dc_ref rows = DC_BATCH(a, "actor_critic", OBS(r->state), GOAL(r->goal), ACT(r->state));
-    return judged(
+    return critic_min(
         a, dc_splice(&a->graph, "actor_action", rows, action, a->method.obs + a->method.goal));
 }
 
 static dc_ref q_of_all(dc_agent *a, const dc_policy_rows *r) {
-    return judged(a, dc_batch_repeated(a, "actor_critic", a->method.actions,
-                                       DC_FIELDS(OBS(r->state), GOAL(r->goal), CHOICE)));
+    return critic_min(a, dc_batch_repeated(a, "actor_critic", a->method.actions,
+                                           DC_FIELDS(OBS(r->state), GOAL(r->goal), CHOICE)));
 }
 
 static dc_ref policy_loss(dc_agent *a, const dc_policy *p, dc_ref total) {
@@ -116,9 +116,9 @@ static void networks(dc_nets *nets, const dc_method *m) {
 }
 
 static dc_ref query(dc_infer *q, const dc_method *m) {
-    const char *judge = m->rep && !q->data_goals ? "oracle_critic" : "critic";
+    const char *critic = m->rep && !q->data_goals ? "oracle_critic" : "critic";
     q->reading = DC_READ_LOGIT;
-    return dc_infer_net(q, judge, DC_ASK(q, "rows", OBS(NULL), GOAL(NULL), ACT(NULL)));
+    return dc_infer_net(q, critic, DC_ASK(q, "rows", OBS(NULL), GOAL(NULL), ACT(NULL)));
 }
 
 const dc_form dc_form_value = {.name = "value",

@@ -71,7 +71,7 @@ dcrl_status dcrl_env_reset(dcrl_env *env, int task, float *observation, float *g
     DC_API_NEED(env && observation && goal);
     int tasks = dcrl_env_tasks(env);
     if (task < 1 || task > tasks)
-        return dc_api_status(dc_fail(DC_USAGE, "dcrl_env_tasks tells how many there are",
+        return dc_api_status(dc_fail(DC_USAGE, "dcrl_env_tasks gives their number",
                                      "there is no such task (%d of %d)", task, tasks));
     const dc_env_spec *s = spec_of(env);
     env->env.draws = dc_draws_philox(&env->draws, env->seed, env->episode++);

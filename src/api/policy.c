@@ -1,5 +1,5 @@
 // Policies of the public API: rollout/actor behind a handle that knows where its observations end and
-// its goals begin. Any number of rows is asked in pieces of the actor's size.
+// its goals begin. Any number of rows is asked in chunks of the actor's size.
 #include "api/api.h"
 #include "base/file.h"
 #include "rollout/actor.h"
@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 256 };
+enum { CHUNK = 256 };
 
 struct dcrl_policy {
     dc_pool *pool;
     dc_actor actor;
     dcrl_sizes sizes;
     char env[DC_TEXT_MAX];
-    float *rows;    // (PIECE, obs + goal)
+    float *rows;    // (CHUNK, obs + goal)
     uint64_t asked; // rows so far
 };
 
@@ -32,7 +32,7 @@ static dc_status newest(const char *folder, char path[DC_PATH_MAX]) {
 
 static dc_status open_policy(dcrl_policy *p, const char *path, int threads) {
     char newest_path[DC_PATH_MAX];
-    dc_actor_options options = {.rows = PIECE};
+    dc_actor_options options = {.rows = CHUNK};
     if (dc_folder_exists(path)) {
         DC_TRY(newest(path, newest_path));
         path = newest_path;
@@ -41,7 +41,7 @@ static dc_status open_policy(dcrl_policy *p, const char *path, int threads) {
     DC_TRY(dc_actor_open(&p->actor, path, &options, p->pool));
     snprintf(p->env, sizeof p->env, "%s", p->actor.from.env);
     p->sizes = (dcrl_sizes){p->actor.obs, p->actor.goal, p->actor.act};
-    p->rows = calloc((size_t)PIECE * (size_t)p->actor.in, sizeof *p->rows);
+    p->rows = calloc((size_t)CHUNK * (size_t)p->actor.in, sizeof *p->rows);
     return p->rows ? DC_OK : dc_fail(DC_NO_MEMORY, NULL, "no memory for a policy");
 }
 
@@ -70,7 +70,7 @@ const char *dcrl_policy_env(const dcrl_policy *policy) {
 static dc_status act_piece(dcrl_policy *p, int count, const float *observations, const float *goals,
                            float *actions) {
     size_t obs = (size_t)p->sizes.obs, goal = (size_t)p->sizes.goal;
-    uint64_t moments[PIECE]; // no row is asked twice
+    uint64_t moments[CHUNK]; // no row is asked twice
     for (size_t r = 0; r < (size_t)count; r++) {
         moments[r] = p->asked++;
         float *row = p->rows + r * (obs + goal);
@@ -91,8 +91,8 @@ static dc_status act(dcrl_policy *p, int count, const float *observations, const
                      float *actions) {
     DC_TRY(check_finite("observation", observations, count, p->sizes.obs));
     DC_TRY(check_finite("goal", goals, count, p->sizes.goal));
-    for (int at = 0; at < count; at += PIECE) {
-        int n = count - at < PIECE ? count - at : PIECE;
+    for (int at = 0; at < count; at += CHUNK) {
+        int n = count - at < CHUNK ? count - at : CHUNK;
         DC_TRY(act_piece(p, n, observations + (ptrdiff_t)at * p->sizes.obs,
                          goals + (ptrdiff_t)at * p->sizes.goal,
                          actions + (ptrdiff_t)at * p->sizes.act));

@@ -1,4 +1,4 @@
-// Backend: where graphs run. One table of functions a backend; cpu/ is the reference. A run owns
+// Backend: where graphs run. One table of functions per backend; cpu/ is the reference. A run owns
 // one dc_device (memory, threads), and hands ops a dc_exec: the graph with its slabs.
 #ifndef DC_BACKEND_H
 #define DC_BACKEND_H
@@ -6,12 +6,12 @@
 #include "base/pool.h"
 #include "tensor/graph.h"
 
-// What an op sees of a tensor: (e, rows, cols) over memory.
-typedef struct dc_view {
+// A tensor as an op sees it: (e, rows, cols), row-major, over memory that the run owns.
+typedef struct dc_tensor {
     dc_real *p;
     int e, rows, cols;
     int64_t step; // reals between ensemble members; 0 when one matrix serves all
-} dc_view;
+} dc_tensor;
 
 // The parameter slabs of a run, each (size); ema covers the leading ema_size only.
 typedef struct dc_slabs {
@@ -24,10 +24,8 @@ typedef struct dc_exec {
     dc_real *temps; // (graph->temp_size): inputs, values, gradients
     const dc_slabs *slabs;
     dc_pool *pool; // Nullable
-    int *
-        used; // (graph->count) leading rows of each node in use this time; gather lowers an input's
-    double
-        *times; // Nullable: (2, DC_OPS) seconds spent, forward and backward; benchmarks look there
+    int *used;     // (graph->count) leading rows of each node in use this step, see dc_pack
+    double *times; // Nullable: (2, DC_OPS) seconds spent, forward and backward, for benchmarks
 } dc_exec;
 
 typedef void dc_op_fn(const dc_exec *x, const dc_node *n);
@@ -50,16 +48,16 @@ typedef struct dc_backend {
 
 extern const dc_backend dc_backend_cpu;
 
-// Value and gradient of a node, as views. The gradient covers rows [lo, hi) only.
-dc_view dc_value(const dc_exec *x, dc_ref r);
-dc_view dc_gradient(const dc_exec *x, dc_ref r);
-// Rows [lo, hi) of a view.
-dc_view dc_view_rows(dc_view v, int lo, int hi);
+// Value and gradient of a node. The gradient covers rows [lo, hi) only.
+dc_tensor dc_value(const dc_exec *x, dc_ref r);
+dc_tensor dc_gradient(const dc_exec *x, dc_ref r);
+// Rows [lo, hi) of a tensor, in the same memory.
+dc_tensor dc_tensor_rows(dc_tensor v, int lo, int hi);
 // For forward of node n: its value, the rows in use.
-dc_view dc_output(const dc_exec *x, const dc_node *n);
+dc_tensor dc_output(const dc_exec *x, const dc_node *n);
 // For backward of node n, row by row: input i's value and gradient at n's trained rows.
-dc_view dc_input_value(const dc_exec *x, const dc_node *n, int i);
-dc_view dc_input_gradient(const dc_exec *x, const dc_node *n, int i);
+dc_tensor dc_input_value(const dc_exec *x, const dc_node *n, int i);
+dc_tensor dc_input_gradient(const dc_exec *x, const dc_node *n, int i);
 // A node's own index.
 static inline dc_ref dc_self(const dc_exec *x, const dc_node *n) {
     return (dc_ref)(n - x->graph->nodes);

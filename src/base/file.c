@@ -149,7 +149,7 @@ dc_status dc_file_read(const char *path, size_t max, char **bytes, size_t *n) {
     DC_CHECK(max < SIZE_MAX / 4);
     int fd = open_file(path, O_RDONLY);
     if (fd < 0) return fail("cannot open", path, errno);
-    // The size is a hint only: pipes and /proc tell 0, and a file may grow. One byte more than the
+    // The size is a hint only: pipes and /proc say 0, and a file may grow. One byte more than the
     // bound is read, so that a file which is too large shows itself.
     struct stat info;
     size_t room = FIRST_READ;
@@ -211,7 +211,7 @@ static dc_status give_up(dc_save *save, const char *what, int error) {
     return save->status;
 }
 
-// Open a temporary file of a name that nobody has; 0 or -1 with errno.
+// Open a temporary file of an unused name; 0 or -1 with errno.
 static int open_temp(dc_save *save) {
     static atomic_uint count;
     size_t room = strlen(save->path) + 40;

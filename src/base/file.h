@@ -23,7 +23,7 @@ extern dc_file_calls dc_file_system;
 // bytes.
 dc_status dc_file_read(const char *path, size_t max, char **bytes, size_t *n);
 
-// A regular file mapped read-only; size 0 maps to NULL. Nobody may shorten the file meanwhile.
+// A regular file mapped read-only; size 0 maps to NULL. The file must not be shortened meanwhile.
 typedef struct dc_map {
     const uint8_t *bytes;
     size_t size;

@@ -36,7 +36,7 @@ struct dc_json {
     size_t count;   // number of elements
 };
 
-// Parse n bytes. `what` names the document in errors ("config.json"); errors tell line and column.
+// Parse n bytes. `what` names the document in errors ("config.json"); errors name line and column.
 dc_status dc_json_parse(dc_arena *arena, const char *what, const char *bytes, size_t n,
                         const dc_json **root);
 // Member of an object by name; NULL when absent or not an object.

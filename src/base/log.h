@@ -1,4 +1,4 @@
-// Log: the library tells, the program shows. A sink is set once by cli/; without one nothing is
+// Log: the library reports, the program prints. A sink is set once by cli/; without one nothing is
 // shown.
 #ifndef DC_LOG_H
 #define DC_LOG_H

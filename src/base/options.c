@@ -1,4 +1,4 @@
-// Option tables, see options.h. A row tells where a field lies in its struct and what it may hold;
+// Option tables, see options.h. A row says where a field lies in its struct and what it may hold;
 // all that is done with options walks the rows. Text is the common form: defaults, flags, and
 // members of a config file all end in set_value(), so a value passes one check, wherever it comes
 // from. Files and flags come in through dc_options_read and dc_options_set; values go out through

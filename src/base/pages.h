@@ -16,7 +16,7 @@
 void *dc_pages_take(size_t size);
 void dc_pages_free(void *memory, size_t size); // Nullable: memory
 
-// Bytes of a page; bytes of memory that this machine has, 0 when it does not tell.
+// Bytes of a page; bytes of memory that this machine has, 0 when that is not known.
 size_t dc_page_size(void);
 size_t dc_machine_memory(void);
 

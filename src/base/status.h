@@ -1,6 +1,6 @@
 // Status: how a function says that the world (a file, a flag, memory) did not do what was asked.
 // A function that can fail returns dc_status; the message and the hint lie in a record of the
-// calling thread, written by dc_fail and read by whoever reports. Bugs abort (DC_CHECK) instead.
+// calling thread, written by dc_fail and read by the code that reports it. Bugs abort (DC_CHECK) instead.
 // The library never prints and never exits: cli/ does.
 #ifndef DC_STATUS_H
 #define DC_STATUS_H

@@ -1,5 +1,5 @@
 // Growing text buffer: JSON, SVG, CSV and help are written here first. Errors stick: after one
-// failed append every further call does nothing, and dc_text_status tells at the end.
+// failed append every further call does nothing, and dc_text_status returns that at the end.
 #ifndef DC_TEXT_H
 #define DC_TEXT_H
 

@@ -1,7 +1,7 @@
 // Column: the values of one array of a data set, a row per row of the data, and their type.
 //
 // Most columns are float32. An array of uint8 (pictures above all) stays uint8 from the file to
-// whoever reads a row, since a million pictures of 64 x 64 x 3 are 12 GB as bytes and 49 GB as
+// the reader of a row, since a million pictures of 64 x 64 x 3 are 12 GB as bytes and 49 GB as
 // floats. Readers that know only float32 use `values`, which is NULL in a column of bytes; all
 // others ask here for the address of a row and the size of a value, and convert what they need.
 #ifndef DC_COLUMN_H
@@ -18,7 +18,7 @@ typedef struct dc_column {
     const float *values;  // (rows, width) of a column of DC_TYPE_F32; else NULL
     const uint8_t *bytes; // (rows, width) of a column of DC_TYPE_U8; else NULL
     const int64_t *shape; // (ndim) of a row, whose product is width; (64, 64, 3) of a picture
-    int ndim;             // 0: a row is one number, or nobody said what shape it has
+    int ndim;             // 0: a row is one number, or its shape is not known
     int width;            // values per row
     dc_type type;
     bool mapped; // values come from the disk when they are touched (data/store)

@@ -2,7 +2,7 @@
 //
 // npz -> store: the table of trajectories first, then column after column, because that is how npz
 // files hold them: each array of each file is unpacked once, in order, and shards are filled as the
-// rows come. Values are checked and clipped as data/dataset would, so both ways into the program
+// rows come. Values are checked and clipped as data/dataset would, so both paths into the program
 // give the same numbers and the same hash. The hash is taken over the mapped result, which also
 // proves that it can be read.
 //
@@ -151,12 +151,12 @@ static dc_status end_trajectory(table *t, int64_t end) {
 }
 
 // The flags of one file, whose first row is row `base` of the store.
-static dc_status scan_flags(dc_convert *c, const dc_layout *l, dc_npz_stream *stream, int64_t base,
+static dc_status scan_flags(dc_convert *c, const dc_layout *l, dc_npz_reader *reader, int64_t base,
                             table *t) {
     for (int64_t row = 0, n; row < l->rows; row += n) {
         n = l->rows - row < BUFFER ? l->rows - row : BUFFER;
         float *flags = c->buffer;
-        DC_TRY(dc_npz_stream_floats(stream, (uint64_t)n, flags));
+        DC_TRY(dc_npz_reader_floats(reader, (uint64_t)n, flags));
         DC_TRY(dc_layout_check_flags(l, row, flags, n));
         for (int64_t r = 0; r < n; r++)
             if (flags[r] != 0) DC_TRY(end_trajectory(t, base + row + r + 1));
@@ -167,10 +167,10 @@ static dc_status scan_flags(dc_convert *c, const dc_layout *l, dc_npz_stream *st
 
 static dc_status scan_file(dc_convert *c, int input, int64_t base, table *t) {
     const dc_layout *l = &c->layouts[input];
-    dc_npz_stream *stream;
-    dc_status status = dc_npz_stream_open(&stream, l->npz, l->terminals, &l->terminals_npy);
-    if (status == DC_OK) status = scan_flags(c, l, stream, base, t);
-    dc_npz_stream_close(stream);
+    dc_npz_reader *reader;
+    dc_status status = dc_npz_reader_open(&reader, l->npz, l->terminals, &l->terminals_npy);
+    if (status == DC_OK) status = scan_flags(c, l, reader, base, t);
+    dc_npz_reader_close(reader);
     return status;
 }
 
@@ -195,22 +195,22 @@ static dc_status write_table(dc_convert *c) {
 }
 
 // The next `count` values of an array, the first of which is its number `first`.
-static dc_status unpack(dc_convert *c, const dc_layout *l, int column, dc_npz_stream *stream,
+static dc_status unpack(dc_convert *c, const dc_layout *l, int column, dc_npz_reader *reader,
                         uint64_t first, uint64_t count) {
     if (l->columns[column].type == DC_TYPE_U8)
-        return dc_npz_stream_values(stream, count, c->buffer);
-    DC_TRY(dc_npz_stream_floats(stream, count, c->buffer));
+        return dc_npz_reader_values(reader, count, c->buffer);
+    DC_TRY(dc_npz_reader_floats(reader, count, c->buffer));
     return dc_layout_check(l, column, first, c->buffer, count);
 }
 
 // One array of one file: unpack, check, append.
 static dc_status copy_array(dc_convert *c, dc_store_writer *w, const dc_layout *l, int column,
-                            dc_npz_stream *stream) {
+                            dc_npz_reader *reader) {
     int64_t width = l->columns[column].width, most = width < BUFFER ? BUFFER / width : 1;
     for (int64_t row = 0, n; row < l->rows; row += n) {
         n = l->rows - row < most ? l->rows - row : most;
         uint64_t first = (uint64_t)(row * width), count = (uint64_t)(n * width);
-        DC_TRY(unpack(c, l, column, stream, first, count));
+        DC_TRY(unpack(c, l, column, reader, first, count));
         DC_TRY(dc_store_writer_append(w, c->buffer, n));
         DC_TRY(advance(c, count * dc_type_size(l->columns[column].type)));
     }
@@ -222,10 +222,10 @@ static dc_status copy_column(dc_convert *c, dc_store_writer *w, int column) {
         const dc_layout *l = &c->layouts[i];
         const dc_layout_column *from = find_column(l, c->index.columns[column].name);
         DC_CHECK(from);
-        dc_npz_stream *stream;
-        dc_status status = dc_npz_stream_open(&stream, l->npz, from->entry, &from->npy);
-        if (status == DC_OK) status = copy_array(c, w, l, (int)(from - l->columns), stream);
-        dc_npz_stream_close(stream);
+        dc_npz_reader *reader;
+        dc_status status = dc_npz_reader_open(&reader, l->npz, from->entry, &from->npy);
+        if (status == DC_OK) status = copy_array(c, w, l, (int)(from - l->columns), reader);
+        dc_npz_reader_close(reader);
         DC_TRY(status);
     }
     return DC_OK;

@@ -146,7 +146,7 @@ uint64_t dc_dataset_hash(const dc_dataset *data) {
 // ---- reading ----
 
 enum {
-    PIECE = 1 << 16,       // values that are read and checked while they are in cache
+    CHUNK = 1 << 16,       // values that are read and checked while they are in cache
     THREADS_MIN = 1 << 22, // bytes of a file that is worth starting threads for
 };
 
@@ -158,26 +158,26 @@ typedef struct job {
     char error[DC_COLUMNS_MAX][512];
 } job;
 
-static dc_status read_pieces(const dc_layout *l, int column, dc_npz_stream *stream, float *values) {
+static dc_status read_chunks(const dc_layout *l, int column, dc_npz_reader *reader, float *values) {
     uint64_t count = l->columns[column].npy.count;
     for (uint64_t at = 0, n; at < count; at += n) {
-        n = count - at < PIECE ? count - at : PIECE;
-        DC_TRY(dc_npz_stream_floats(stream, n, values + at));
+        n = count - at < CHUNK ? count - at : CHUNK;
+        DC_TRY(dc_npz_reader_floats(reader, n, values + at));
         DC_TRY(dc_layout_check(l, column, at, values + at, n));
     }
     return DC_OK;
 }
 
-// Bytes need no check. Of floats, stored arrays are checked piece by piece, deflated ones as a
-// whole: libdeflate knows no pieces.
+// Bytes need no check. Of floats, stored arrays are checked chunk by chunk, deflated ones as a
+// whole: libdeflate knows no chunks.
 static dc_status read_values(const dc_layout *l, int column, void *values) {
     const dc_layout_column *c = &l->columns[column];
     if (c->type == DC_TYPE_U8) return dc_npz_fill(l->npz, c->entry, &c->npy, values);
     if (!c->entry->deflated) {
-        dc_npz_stream *stream;
-        dc_status status = dc_npz_stream_open(&stream, l->npz, c->entry, &c->npy);
-        if (status == DC_OK) status = read_pieces(l, column, stream, values);
-        dc_npz_stream_close(stream);
+        dc_npz_reader *reader;
+        dc_status status = dc_npz_reader_open(&reader, l->npz, c->entry, &c->npy);
+        if (status == DC_OK) status = read_chunks(l, column, reader, values);
+        dc_npz_reader_close(reader);
         return status;
     }
     if (dc_layout_same_bytes(c))

@@ -2,7 +2,7 @@
 // ask here, so they agree: data/dataset, which loads a file into memory, and data/convert, which
 // streams one into a store.
 //
-//     npz -> dc_layout_read -> columns to read -> dc_layout_check on every piece of their values
+//     npz -> dc_layout_read -> columns to read -> dc_layout_check on every chunk of their values
 #ifndef DC_LAYOUT_H
 #define DC_LAYOUT_H
 
@@ -21,7 +21,7 @@ typedef struct dc_layout_column {
     const dc_npz_entry *entry;
     dc_npy npy;
     dc_type type; // that the column has
-    int width;    // values a row
+    int width;    // values per row
     bool finite;  // NaN and Inf, which bytes cannot be, are errors
     bool clip;    // to +-(1 - 1e-5)
 } dc_layout_column;

@@ -12,7 +12,7 @@
 // the entry's size, which in turn cannot be more than deflate could have packed into its bytes. So
 // a reader takes no more memory than the arrays that the file can truly hold.
 //
-// Speed: libdeflate unpacks whole buffers about twice as fast as zlib; zlib unpacks in pieces where
+// Speed: libdeflate unpacks whole buffers about twice as fast as zlib; zlib unpacks in chunks where
 // a second buffer as large as the array would be too much. Values are converted while they are in
 // cache.
 #include "data/npz.h"
@@ -283,7 +283,7 @@ const dc_npz_entry *dc_npz_find(const dc_npz *npz, const char *name) {
 
 // ---- unpacking ----
 
-// Unpacks an entry in pieces, stored or deflated, and sums up its CRC.
+// Unpacks an entry in chunks, stored or deflated, and sums up its CRC.
 typedef struct unpacker {
     const dc_npz *npz;
     const dc_npz_entry *entry;
@@ -343,7 +343,7 @@ static dc_status check_crc(const dc_npz *npz, const dc_npz_entry *entry, uint32_
     return bad_entry(npz, entry, "the checksum does not match");
 }
 
-// All of the entry was read: does the stream end here, and is the CRC right?
+// All of the entry was read: does the packed data end here, and is the CRC right?
 static dc_status unpack_end(unpacker *u) {
     uint8_t beyond;
     size_t got = 0;
@@ -427,7 +427,7 @@ static void convert(target *t, dc_dtype type, const uint8_t *bytes, size_t n) {
     }
 }
 
-struct dc_npz_stream {
+struct dc_npz_reader {
     unpacker u;
     dc_dtype type;
     uint64_t left; // values to come
@@ -435,7 +435,7 @@ struct dc_npz_stream {
 };
 
 // Unpack the npy header, which is known already.
-static dc_status skip_header(dc_npz_stream *s, size_t n) {
+static dc_status skip_header(dc_npz_reader *s, size_t n) {
     for (size_t part; n; n -= part) {
         part = n < CHUNK ? n : CHUNK;
         DC_TRY(unpack(&s->u, s->buffer, part));
@@ -443,10 +443,10 @@ static dc_status skip_header(dc_npz_stream *s, size_t n) {
     return s->left ? DC_OK : unpack_end(&s->u);
 }
 
-dc_status dc_npz_stream_open(dc_npz_stream **stream, const dc_npz *npz, const dc_npz_entry *entry,
+dc_status dc_npz_reader_open(dc_npz_reader **reader, const dc_npz *npz, const dc_npz_entry *entry,
                              const dc_npy *npy) {
-    *stream = NULL;
-    dc_npz_stream *s = malloc(sizeof *s);
+    *reader = NULL;
+    dc_npz_reader *s = malloc(sizeof *s);
     if (!s) return dc_fail(DC_NO_MEMORY, NULL, "no memory to unpack %s", npz->path);
     s->type = npy->type;
     s->left = npy->count;
@@ -455,18 +455,18 @@ dc_status dc_npz_stream_open(dc_npz_stream **stream, const dc_npz *npz, const dc
         free(s);
         return status;
     }
-    *stream = s;
+    *reader = s;
     return skip_header(s, npy->header);
 }
 
-void dc_npz_stream_close(dc_npz_stream *s) {
+void dc_npz_reader_close(dc_npz_reader *s) {
     if (!s) return;
     unpack_fini(&s->u);
     free(s);
 }
 
 // The next n values; when they are the last, the end is checked too.
-static dc_status stream_read(dc_npz_stream *s, uint64_t n, target t) {
+static dc_status read_values(dc_npz_reader *s, uint64_t n, target t) {
     size_t size = dc_dtype_size(s->type);
     uint8_t *straight = as_they_are(&t, s->type);
     DC_CHECK(n <= s->left);
@@ -482,12 +482,12 @@ static dc_status stream_read(dc_npz_stream *s, uint64_t n, target t) {
     return s->left ? DC_OK : unpack_end(&s->u);
 }
 
-dc_status dc_npz_stream_floats(dc_npz_stream *stream, uint64_t n, float *out) {
-    return n ? stream_read(stream, n, (target){.floats = out}) : DC_OK;
+dc_status dc_npz_reader_floats(dc_npz_reader *reader, uint64_t n, float *out) {
+    return n ? read_values(reader, n, (target){.floats = out}) : DC_OK;
 }
 
-dc_status dc_npz_stream_values(dc_npz_stream *stream, uint64_t n, void *out) {
-    return n ? stream_read(stream, n, (target){.bytes = out}) : DC_OK;
+dc_status dc_npz_reader_values(dc_npz_reader *reader, uint64_t n, void *out) {
+    return n ? read_values(reader, n, (target){.bytes = out}) : DC_OK;
 }
 
 static dc_status convert_whole(const dc_npz *npz, const dc_npz_entry *entry, const dc_npy *npy,
@@ -505,10 +505,10 @@ static dc_status convert_whole(const dc_npz *npz, const dc_npz_entry *entry, con
 static dc_status read_as(const dc_npz *npz, const dc_npz_entry *entry, const dc_npy *npy,
                          target t) {
     if (entry->deflated && entry->size <= npz->whole_max) return convert_whole(npz, entry, npy, t);
-    dc_npz_stream *s;
-    dc_status status = dc_npz_stream_open(&s, npz, entry, npy);
-    if (status == DC_OK && npy->count) status = stream_read(s, npy->count, t);
-    dc_npz_stream_close(s);
+    dc_npz_reader *s;
+    dc_status status = dc_npz_reader_open(&s, npz, entry, npy);
+    if (status == DC_OK && npy->count) status = read_values(s, npy->count, t);
+    dc_npz_reader_close(s);
     return status;
 }
 

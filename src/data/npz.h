@@ -36,7 +36,7 @@ typedef struct dc_npz {
     size_t count;
     dc_npz_entry *entries; // (count) in the order of the file's directory
     bool skip_crc;         // only for fuzzing: a mutated file should get past the checksum
-    uint64_t whole_max; // larger deflated arrays are converted in pieces, without a buffer as large
+    uint64_t whole_max; // larger deflated arrays are converted in chunks, without a buffer as large
     dc_map map;         // behind bytes, when a path was opened
     dc_arena arena;     // owns entries and names
 } dc_npz;
@@ -69,16 +69,16 @@ dc_status dc_npz_room(const dc_npy *npy, dc_arena *arena, void **values);
 dc_status dc_npz_fill(const dc_npz *npz, const dc_npz_entry *entry, const dc_npy *npy,
                       void *values);
 
-// Values of an array in pieces, in memory that does not depend on its size. The last piece also
+// Values of an array in chunks, in memory that does not depend on its size. The last chunk also
 // checks the CRC and that the packed bytes end there. Close it also after a failed open. Borrows:
 // npz, entry.
-typedef struct dc_npz_stream dc_npz_stream;
-dc_status dc_npz_stream_open(dc_npz_stream **stream, const dc_npz *npz, const dc_npz_entry *entry,
+typedef struct dc_npz_reader dc_npz_reader;
+dc_status dc_npz_reader_open(dc_npz_reader **reader, const dc_npz *npz, const dc_npz_entry *entry,
                              const dc_npy *npy);
 // The next n values, as float or in their own type; there must be as many left.
-dc_status dc_npz_stream_floats(dc_npz_stream *stream, uint64_t n, float *out);
-dc_status dc_npz_stream_values(dc_npz_stream *stream, uint64_t n, void *out);
-void dc_npz_stream_close(dc_npz_stream *stream); // Nullable: stream
+dc_status dc_npz_reader_floats(dc_npz_reader *reader, uint64_t n, float *out);
+dc_status dc_npz_reader_values(dc_npz_reader *reader, uint64_t n, void *out);
+void dc_npz_reader_close(dc_npz_reader *reader); // Nullable: reader
 
 // ---- writing ----
 

@@ -43,7 +43,7 @@ typedef struct dc_store_column {
     dc_dtype source;                  // type in the file that it came from
     int ndim;                         // of a row
     int64_t shape[DC_NPY_DIMS];       // (ndim) of a row
-    int width;                        // values a row: the product of shape
+    int width;                        // values per row: the product of shape
 } dc_store_column;
 
 typedef struct dc_store_index {

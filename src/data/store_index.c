@@ -96,7 +96,7 @@ static dc_status take_type(const parser *p, const dc_json *value, dc_dtype *type
     return text && dc_dtype_find(text, type) ? DC_OK : bad(p, "an unknown type of numbers");
 }
 
-// Only the keys of a list, each once (the JSON reader refuses twins).
+// Only the keys of a list, each once (the JSON reader refuses duplicates).
 static dc_status check_keys(const parser *p, const dc_json *object, const char *const *keys,
                             size_t count) {
     if (object->kind != DC_JSON_OBJECT) return bad(p, "not an object");

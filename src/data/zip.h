@@ -8,7 +8,7 @@
 
 enum {
     ZIP_LOCAL = 0x04034b50,     // before each entry's bytes
-    ZIP_CENTRAL = 0x02014b50,   // one an entry, at the end of the file
+    ZIP_CENTRAL = 0x02014b50,   // one per entry, at the end of the file
     ZIP_END = 0x06054b50,       // the last record
     ZIP_END64 = 0x06064b50,     // the same with 64-bit numbers
     ZIP_LOCATOR64 = 0x07064b50, // says where END64 is; just before END

@@ -1,10 +1,14 @@
-// A family of environments, as a table of functions. Everything that is particular to a robot and to
-// what it plays with lies behind it: env/sim, env/view, env/gen, env/replay and the commands call
-// these and never ask which robot it is.
+// A family of environments, as a table of functions: the environments of one robot and kind of task, such
+// as all mazes of the ant. Everything that is particular to them lies behind the table: env/sim, env/view,
+// env/gen, env/replay and the commands call it and never ask which robot it is.
 //
 //     dc_family_ops  facts, always there: names, rewards of recorded states, sizes of data sets
-//       dc_sim       how it moves, is seen and is collected from; NULL in a build without its simulator
-//         dc_engine  what the simulator does for every family on it (env/mujoco/engine.c)
+//       dc_sim       how it moves, is drawn and makes data; NULL in a build without its simulator
+//         dc_engine  what the simulator itself does, alike for every family on it (env/mujoco/engine.c)
+//
+// A dc_world is an environment's compiled model, read-only; a dc_env is one copy of its state (env/sim.h).
+// A form is how a task is put: goals as whole observations, as the few numbers that count (-oraclerep), or
+// a single task with rewards (-singletask).
 //
 // A new family: a folder with these tables and a row in families.def (CONTRIBUTING.md).
 #ifndef DC_ENV_FAMILY_H
@@ -31,14 +35,14 @@ struct mjvCamera_;
 struct dc_world {
     dc_env_spec spec;
     struct mjModel_ *model; // of families on MuJoCo: what is simulated; never written to
-    void *own;              // Nullable: what else the copies share, of the family's type
+    void *own; // Nullable: the family's own data that copies share, made by dc_sim.prepare
 };
 
 typedef void dc_work(void *ctx);
 
 typedef struct dc_engine {
     // Call work(ctx), which calls into the simulator. What goes wrong there becomes a status, also
-    // what the copy's state tells (numbers that are not finite). Nullable: env
+    // numbers in the copy's state that are not finite. Nullable: env
     dc_status (*guard)(dc_work *work, void *ctx, const dc_env *env);
     // The state of a copy, at rest: data, qpos, qvel. Runs in the guard; false without memory.
     bool (*open)(dc_env *env);
@@ -73,31 +77,35 @@ typedef struct dc_sim {
     const dc_engine *engine;
     int substeps; // physics steps of a control step
 
-    // Worlds. `whole`: with everything that can be seen, not only what is simulated. Owns: *model.
+    // Worlds. `whole`: with everything that is drawn; else only what physics needs. The caller owns *model.
     dc_status (*model)(const dc_env_spec *spec, bool whole, struct mjModel_ **model);
     dc_status (*prepare)(dc_world *world); // Nullable: fill in world->own
-    void (*release)(dc_world *world);      // Nullable: free what prepare made, of any part of it
+    void (*release)(dc_world *world); // Nullable: free what prepare made, also if it failed halfway
 
     // Copies, all in the engine's guard.
     size_t own;                 // bytes of env->own, zeros to begin with; 0: none
     bool (*open)(dc_env *env);  // Nullable: fill in env->own; false without memory
     void (*close)(dc_env *env); // Nullable: free what lies in env->own
-    // Start an episode of spec->tasks[task] and write what a policy sees of its goal. Nullable: goal
+    // Start an episode of spec->tasks[task], task 0 ... 4, and write the goal as a policy sees it (spec.goal).
+    // Nullable: goal
     void (*reset)(dc_env *env, int task, double *goal);
     void (*set)(dc_env *env, const double *qpos, const double *qvel, const double *extra);
     void (*step)(dc_env *env, const double *action); // a control step
-    void (*after)(dc_env *env); // Nullable: what happens when the step has been observed and judged
+    void (*after)(dc_env *env); // Nullable: follows observe and outcome, such as a teleport
     void (*observe)(const dc_env *env, double *obs);
-    dc_outcome (*judge)(const dc_env *env);
-    void (*extra)(const dc_env *env, double *extra); // Nullable: if the family has extra numbers
-    void (*physics)(dc_env *env, const double *action, int steps); // see dc_env_physics
+    dc_outcome (*outcome)(const dc_env *env);
+    // Nullable: numbers of a state beside qpos and qvel.
+    void (*extra)(const dc_env *env, double *extra);
+    // MuJoCo steps alone, for benchmarks.
+    void (*physics)(dc_env *env, const double *action, int steps);
 
     // Pictures. OGBench's view is the model's camera of that name, or one that is set up.
     const char *camera;                                              // Nullable
     void (*aim)(const dc_env_spec *spec, struct mjvCamera_ *camera); // if camera is NULL
     void (*paint)(const dc_scene *scene);                            // Nullable
 
-    // Data: an episode into its rows; what the script alone takes of it, in seconds a row.
+    // Data: play an episode by the family's script and write its rows; time that script alone, in seconds per
+    // row.
     dc_status (*play)(const dc_gen *gen, dc_env *env, const dc_gen_rows *out); // Nullable
     dc_status (*time_script)(const dc_gen *gen, dc_env *env, double *seconds); // Nullable
 } dc_sim;
@@ -105,17 +113,17 @@ typedef struct dc_sim {
 // ---- what is known ----
 
 typedef struct dc_family_data {
-    dc_data_kind first, last; // words for data that its names may have
-    bool hundred;             // and behind them -100m
-    bool slow;  // takes long to make: files that are there stay, and what was begun is gone on with
-    bool trace; // `play` also fills in what no data set holds, where rows ask for it
+    dc_data_kind first, last; // the kinds of data that names may have: "navigate" to "explore"
+    bool hundred;             // there are sets of 100 million transitions, -100m
+    bool slow;  // takes long: dcrl gen keeps finished files and goes on with a set that was begun
+    bool trace; // `play` also fills the fields of dc_gen_rows that no data set holds
     // Sizes and noise of the published set of gen->kind. Errors as dc_gen_init.
     dc_status (*plan)(dc_gen *gen, const dc_env_spec *spec, int64_t *episodes);
-    // Bytes of a packed row, a few more than were seen. Nullable: two thirds of what it is unpacked
+    // Bytes of a compressed row, an upper estimate. Nullable: two thirds of an uncompressed one
     double (*packed)(const dc_env_family *family);
 } dc_family_data;
 
-// An environment without any form.
+// An environment, before its name is given a form.
 typedef struct dc_env_entry {
     const dc_env_family *family; // NULL ends a list
     const char *variant;         // Nullable: its name is FAMILY-VARIANT, else FAMILY
@@ -125,11 +133,12 @@ typedef struct dc_env_entry {
 } dc_env_entry;
 
 typedef struct dc_family_ops {
-    const char *noun;         // for messages: "a maze"
-    const char *const *words; // one of which is in every name; NULL ends them
+    const char *noun; // for messages: "a maze"
+    // Every name contains one of these, by which the family of a misspelt one is found. NULL ends them.
+    const char *const *words;
     const dc_env_entry *entries;
-    const char *target; // what files call the numbers that say what a task wants
-    dc_extra extra;     // no name: there are none
+    const char *target; // array name, in files, of the numbers that say what a task wants
+    dc_extra extra;     // numbers of a state beside qpos and qvel; name NULL: none
     dc_family_data data;
     // Minus the number of a single task's conditions that do not hold (env/rewards.h).
     double (*reward)(const dc_env_spec *spec, const float *qpos, const float *extra);

@@ -91,7 +91,7 @@ static dc_status play_block(job *j, int block) {
     for (int64_t k = j->count * block / j->blocks; k < end && status == DC_OK; k++) {
         if (atomic_load(&j->stop)) break;
         status = play_numbered(j, &env, k);
-        if (status == DC_OK && j->gen->tell && !j->gen->tell(j->gen->ctx))
+        if (status == DC_OK && j->gen->progress && !j->gen->progress(j->gen->ctx))
             status = dc_fail(DC_INTERRUPTED, NULL, "stopped");
     }
     if (status != DC_OK) atomic_store(&j->stop, true);

@@ -44,8 +44,8 @@ struct dc_gen {
     uint64_t seed;       // an episode is a function of seed and its number
     const double *draws; // (episodes, draw_count) in place of random numbers; NULL: none
     int64_t draw_count;
-    // Told after every episode, by the thread that played it; false stops. Nullable
-    bool (*tell)(void *ctx);
+    // Called after every episode, by the thread that played it; false stops. Nullable
+    bool (*progress)(void *ctx);
     // Done by one thread beside the episodes: what to do with earlier rows. Nullable
     dc_status (*aside)(void *ctx);
     void *ctx; // of both
@@ -55,7 +55,7 @@ struct dc_gen {
 // robots that need a trained policy; the hint says how to come by such data.
 dc_status dc_gen_init(dc_gen *gen, const dc_env_spec *spec, dc_data_kind kind, int64_t *episodes);
 // Play episodes first ... first + count - 1; the same rows for any number of threads. Errors:
-// DC_INTERRUPTED when `tell` said so.
+// DC_INTERRUPTED when `progress` said so.
 dc_status dc_gen_play(const dc_gen *gen, int64_t first, int64_t count, const dc_gen_rows *out,
                       dc_pool *pool);
 

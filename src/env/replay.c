@@ -47,7 +47,7 @@ static dc_status play(const dc_replay *r, dc_env *env, int64_t s) {
     DC_TRY(begin(r, env, s));
     memcpy(r->out_target + f->oracle * s, env->goal, (size_t)f->oracle * sizeof *env->goal);
     dc_env_observe(env, r->out_obs + row * f->obs);
-    put_state(r, env, row, dc_env_judge(env));
+    put_state(r, env, row, dc_env_outcome(env));
     for (int64_t t = 0; t < r->steps; t++) {
         dc_outcome outcome;
         DC_TRY(dc_env_step(env, r->actions + (s * r->steps + t) * f->act,

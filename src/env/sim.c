@@ -109,8 +109,8 @@ void dc_env_observe(const dc_env *env, double *obs) {
     dc_sim_of(env)->observe(env, obs);
 }
 
-dc_outcome dc_env_judge(const dc_env *env) {
-    return dc_sim_of(env)->judge(env);
+dc_outcome dc_env_outcome(const dc_env *env) {
+    return dc_sim_of(env)->outcome(env);
 }
 
 dc_status dc_env_guard(dc_env *env, void (*work)(void *ctx), void *ctx) {
@@ -131,10 +131,10 @@ static void step(void *ctx) {
     stepping *s = ctx;
     const dc_sim *sim = dc_sim_of(s->env);
     bool before = s->env->world->spec.task > 0; // single-task form judges the state acted on
-    if (before) *s->outcome = sim->judge(s->env);
+    if (before) *s->outcome = sim->outcome(s->env);
     sim->step(s->env, s->action);
     sim->observe(s->env, s->obs);
-    if (!before) *s->outcome = sim->judge(s->env);
+    if (!before) *s->outcome = sim->outcome(s->env);
     if (sim->after) sim->after(s->env);
 }
 

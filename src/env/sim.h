@@ -62,7 +62,7 @@ void dc_env_observe(const dc_env *env, double *obs);
 const double *dc_env_qpos(const dc_env *env);
 const double *dc_env_qvel(const dc_env *env);
 void dc_env_extra(const dc_env *env, double *extra);
-dc_outcome dc_env_judge(const dc_env *env);
+dc_outcome dc_env_outcome(const dc_env *env);
 
 // Call work(ctx), which calls into the simulator on this copy, with its errors as a status.
 dc_status dc_env_guard(dc_env *env, void (*work)(void *ctx), void *ctx);

@@ -68,7 +68,7 @@ static dc_status find_column(const dc_dataset *data, const dc_env_spec *spec, co
                        "the data has no '%s', which says what a state looks like", name);
     if (c->width == width) return DC_OK;
     return dc_fail(DC_BAD_INPUT, "name the environment that the data is of",
-                   "'%s' has %d values a row, %s has %d", name, c->width, spec->name, width);
+                   "'%s' has %d values per row, %s has %d", name, c->width, spec->name, width);
 }
 
 dc_status dc_states_data(dc_states *states, const dc_env_spec *spec, const dc_dataset *data,

@@ -1,6 +1,6 @@
 // States of an environment in a row: what can be shown of an episode. They come from a policy
 // (rollout/show), from a data set, from a file of anybody's, from the script that makes a data set
-// or from a reset; they go to env/view, which draws them. Whoever has another source makes a list
+// or from a reset; they go to env/view, which draws them. A program with another source makes a list
 // with dc_states_new, fills it in and gets pictures.
 //
 // A state here has no speeds: nothing that is seen depends on them.

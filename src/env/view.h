@@ -29,7 +29,7 @@ void dc_view_free(dc_view *view); // Nullable: view
 // Draw a row of states: rgb (height, width, 3), from the top. Errors: DC_BAD_INPUT for numbers that
 // are not finite.
 dc_status dc_view_draw(dc_view *view, const dc_states *states, int64_t row, uint8_t *rgb);
-// Pictures a second at which time runs as it does in the environment.
+// Pictures per second at which time runs as it does in the environment.
 double dc_view_rate(const dc_view *view);
 
 #endif

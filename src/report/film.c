@@ -164,7 +164,7 @@ static dc_status start(dc_film *f, double rate) {
     if (f->kind == MP4) return start_ffmpeg(f, rate);
     if (f->kind == GIF && rate > DC_GIF_RATE_MOST)
         return dc_fail(DC_USAGE, "take fewer: --fps 25, or --every 2",
-                       "a GIF shows at most %d pictures a second, not %g", DC_GIF_RATE_MOST, rate);
+                       "a GIF shows at most %d pictures per second, not %g", DC_GIF_RATE_MOST, rate);
     if (f->kind == GIF) return dc_gif_new(&f->gif, f->path, f->width, f->height, rate);
     if (f->kind == STILL) return DC_OK;
     if (dc_folder_empty(f->path)) return dc_folder_make(f->path);

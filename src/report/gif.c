@@ -22,7 +22,7 @@ enum {
     STOP,
     FIRST,
     CODES = 4096,
-    SLOTS = 16384,
+    BUCKETS = 16384,
     BLOCK = 255
 };
 
@@ -181,9 +181,9 @@ typedef struct packer {
     int bits;
     uint8_t block[BLOCK];
     int used;
-    int size, next;      // bits of a code; the code that comes next
-    int32_t keys[SLOTS]; // prefix << 8 | byte, plus 1; 0: free
-    uint16_t codes[SLOTS];
+    int size, next;        // bits of a code; the code that comes next
+    int32_t keys[BUCKETS]; // prefix << 8 | byte, plus 1; 0: free
+    uint16_t codes[BUCKETS];
 } packer;
 
 static void put_byte(dc_text *out, int byte) {
@@ -217,11 +217,11 @@ static void clear_codes(packer *p) {
     p->next = FIRST;
 }
 
-static int slot_of(const packer *p, int32_t key) {
-    uint32_t slot = (uint32_t)key * 2654435761U >> 18;
-    while (p->keys[slot] && p->keys[slot] != key)
-        slot = (slot + 1) % SLOTS;
-    return (int)slot;
+static int bucket_of(const packer *p, int32_t key) {
+    uint32_t bucket = (uint32_t)key * 2654435761U >> 18;
+    while (p->keys[bucket] && p->keys[bucket] != key)
+        bucket = (bucket + 1) % BUCKETS;
+    return (int)bucket;
 }
 
 // Codes for a run of pixels: the longest string that is known, then a new one.
@@ -230,14 +230,14 @@ static void put_pixel(packer *p, int *prefix, uint8_t pixel) {
         *prefix = pixel;
         return;
     }
-    int slot = slot_of(p, (*prefix << 8 | pixel) + 1);
-    if (p->keys[slot]) {
-        *prefix = p->codes[slot];
+    int bucket = bucket_of(p, (*prefix << 8 | pixel) + 1);
+    if (p->keys[bucket]) {
+        *prefix = p->codes[bucket];
         return;
     }
     put_code(p, *prefix);
-    p->keys[slot] = (*prefix << 8 | pixel) + 1;
-    p->codes[slot] = (uint16_t)p->next;
+    p->keys[bucket] = (*prefix << 8 | pixel) + 1;
+    p->codes[bucket] = (uint16_t)p->next;
     if (p->next == 1 << p->size) p->size++;
     if (++p->next == CODES) clear_codes(p);
     *prefix = pixel;

@@ -10,10 +10,10 @@
 
 #include <stdint.h>
 
-enum { DC_GIF_RATE_MOST = 50 }; // pictures a second; players slow down what is faster
+enum { DC_GIF_RATE_MOST = 50 }; // pictures per second; players slow down what is faster
 typedef struct dc_gif dc_gif;
 
-// Start a file of pictures (height, width, 3) that follow each other `rate` times a second. Nothing
+// Start a file of pictures (height, width, 3) that follow each other `rate` times per second. Nothing
 // is at `path` before _save.
 dc_status dc_gif_new(dc_gif **gif, const char *path, int width, int height, double rate);
 // Look at colours of a picture that will come. At least one must be shown before the first _add.

@@ -27,7 +27,7 @@ typedef struct page {
     int lock_count;
 } page;
 
-// --- pieces ---
+// --- parts of a page ---
 
 static void text(dc_text *out, const char *s) {
     dc_markup_text(out, s, DC_MARKUP_ALL);
@@ -131,7 +131,7 @@ void dc_html_figure(dc_text *out, const char *title, const char *about, const dc
     figure_close(out, title);
 }
 
-// --- who stands where ---
+// --- ranks ---
 
 static int distinct_envs(const page *p) {
     int count = 0;
@@ -200,7 +200,7 @@ static void summary_success(const dc_score *best, dc_text *out) {
         dc_text_add(out, " over %d seeds)", best->over.count);
     }
     if (best->published) {
-        dc_text_add(out, "; the paper reports ");
+        dc_text_add(out, "; published: ");
         dc_markup_fixed(out, best->paper.mean, 0);
         dc_text_add(out, " ± ");
         dc_markup_fixed(out, best->paper.sd, 0);
@@ -258,7 +258,7 @@ static void success_cell(const page *p, const dc_score *s, const char *column) {
     else
         dc_text_add(p->out, "–");
     if (s && s->published && s->metric == DC_METRIC_TASK) {
-        dc_text_add(p->out, "<br><small class=\"paper\">paper ");
+        dc_text_add(p->out, "<br><small class=\"paper\">published ");
         dc_markup_fixed(p->out, s->paper.mean, 0);
         dc_text_add(p->out, "</small>");
     }
@@ -317,7 +317,7 @@ static void success_head(const page *p, const dc_report_group *first) {
             head(p->out, p->table->scores[i].task);
     head(p->out, "overall");
     head(p->out, "IQM [95 %]");
-    if (published(p, first->env)) head(p->out, "paper");
+    if (published(p, first->env)) head(p->out, "published");
     head(p->out, "seeds");
     body(p->out);
 }
@@ -336,13 +336,13 @@ static void success_note(const page *p, const char *env) {
         dc_text_add(p->out, "Some run has only %d evaluation%s yet. ", least,
                     least == 1 ? "" : "s");
     if (paper) {
-        dc_text_add(p->out, "The paper trained on data of ");
+        dc_text_add(p->out, "The published figures are of data of ");
         text(p->out, paper->paper.data);
         dc_text_add(p->out, " transitions (");
         text(p->out, paper->paper.source);
         dc_text_add(p->out, ").");
     } else {
-        dc_text_add(p->out, "The paper gives no figure for this environment and these agents.");
+        dc_text_add(p->out, "There is no published figure for this environment and these agents.");
     }
     dc_text_add(p->out, "</p>\n");
 }
@@ -481,8 +481,8 @@ static void write_speed(const page *p) {
         any = any || p->table->scores[i].metric == DC_METRIC_THROUGHPUT;
     if (!any) return;
     section(p->out, "speed", "Throughput");
-    matrix(p, "steps_per_second", "gradient steps a second: median of a run's log, mean over seeds",
-           false);
+    matrix(p, "steps_per_second",
+           "gradient steps per second: median of a run's log, mean over seeds", false);
     section_end(p->out);
 }
 

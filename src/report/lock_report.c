@@ -140,7 +140,7 @@ static spread over_seeds(const dc_lock_result *r, int count, const char *agent, 
     return s;
 }
 
-// Mean steps a second of an agent's runs.
+// Mean steps per second of an agent's runs.
 static double speed(const dc_lock_result *r, int count, const char *agent) {
     double sum = 0;
     int runs = 0;

@@ -31,7 +31,7 @@ dc_status dc_lock_plot(const dc_lock_result *results, int count, dc_text *out);
 typedef dc_status dc_lock_panel_fn(void *ctx, const dc_panel *panels, int count, int which);
 dc_status dc_lock_panels(const dc_lock_result *results, int count, dc_lock_panel_fn *each,
                          void *ctx);
-// Who has the lowest long-range error at the longest horizon, and by how much.
+// Which method has the lowest long-range error at the longest horizon, and by how much.
 void dc_lock_sentence(const dc_lock_result *results, int count, dc_text *out);
 
 #endif

@@ -1,8 +1,8 @@
 // Mazes as SVG, see maze_plot.h. Values and paths come from rollout/; a run folder's map-*.svg files
 // are made of this, and report/html shows them.
 //
-// A panel is a nested <svg> in the maze's own coordinates, so places are written as they are. Colours
-// are a small PNG behind the walls: one pixel a place, smoothed by the viewer. Lines have a dark edge,
+// A panel is a nested <svg> in the maze's own coordinates, so positions are written as they are. Colours
+// are a small PNG behind the walls: one pixel per position, smoothed by the viewer. Lines have a dark edge,
 // so that they are seen on every colour.
 #include "report/maze_plot.h"
 
@@ -25,7 +25,7 @@ enum {
 };
 
 static const double rim = 1.2;    // of the outer walls that is shown, in the maze's units
-static const double stride = 0.3; // places of a path nearer than this to the last are left out
+static const double stride = 0.3; // positions of a path nearer than this to the last are left out
 static const double jump = 3;     // a step this long is a teleport, and is not drawn
 
 static const char style[] =

@@ -1,4 +1,5 @@
-// What the paper itself published: configs/paper.json, which travels inside the library. A figure
+// Published figures: what the paper reports, and OGBench's benchmark table for the methods that are its own
+// ("plain": goals are whole observations); configs/paper.json, which travels inside the library. A figure
 // is found by environment and by an agent's label, so that a variant is compared with the same
 // variant or with nothing. An environment's name in the paper is the start of ours
 // (humanoidmaze-giant for humanoidmaze-giant-navigate-oraclerep-v0).

@@ -1,7 +1,7 @@
 // SVG line plots, see plot.h. Numbers from run folders come in as panels of series; one <svg>
 // element goes out. It is self-contained (no style sheet, no script, no ids, so many fit into one
 // page) and its bytes depend on the input alone: coordinates and labels are formatted here from
-// integers, since printf's decimal point follows the locale of whoever loads the library.
+// integers, since printf's decimal point follows the locale of the program that loads the library.
 //
 // Order of work: fit the two axes of a panel to its data, write frame, ticks and labels, then
 // bands, lines and markers, and the legend in rows below the frame, where it covers nothing.
@@ -361,7 +361,7 @@ static void add_curve(dc_text *out, const dc_series *s, const axis *x, const axi
     }
 }
 
-// Each marker tells its numbers when pointed at. A point without neighbours always gets one.
+// Each marker shows its numbers when pointed at. A point without neighbours always gets one.
 static void add_markers(dc_text *out, const dc_series *s, const axis *x, const axis *y, int style) {
     int every = s->count <= MARKERS ? 1 : (s->count + 11) / 12;
     for (int i = 0, end; i < s->count; i = end + 1) {

@@ -68,7 +68,7 @@ static dc_status read_config(dc_runs *runs, dc_report_run *run) {
 static dc_status check_steps(const dc_csv *csv, const char *path) {
     int step = dc_csv_column(csv, "step");
     if (step < 0)
-        return dc_fail(DC_BAD_INPUT, "docs/formats.md tells the columns",
+        return dc_fail(DC_BAD_INPUT, "docs/formats.md lists the columns",
                        "%s:1: there is no column 'step'", path);
     for (int r = 0; r < csv->rows; r++) {
         double x = dc_csv_at(csv, r, step), before = r ? dc_csv_at(csv, r - 1, step) : -1;
@@ -121,7 +121,7 @@ static dc_status read_eval(dc_runs *runs, dc_report_run *run) {
     for (int c = 0; c < csv->columns; c++)
         if (!strncmp(csv->names[c], prefix, sizeof prefix - 1)) csv->names[c] += sizeof prefix - 1;
     if (dc_csv_column(csv, "overall_success") < 0)
-        return dc_fail(DC_BAD_INPUT, "docs/formats.md tells the columns",
+        return dc_fail(DC_BAD_INPUT, "docs/formats.md lists the columns",
                        "%s:1: there is no column 'overall_success'", path);
     for (int c = 0; c < csv->columns; c++)
         DC_TRY(check_success(runs, csv, path, c));
@@ -396,7 +396,7 @@ static bool tells_apart(const dc_runs *runs, const char *agent, const char *key)
 }
 
 // A switch of the method that is not as usual makes another method of it ("dcrl:order=down"), and
-// is always told; a number only where it tells groups apart.
+// is always shown; a number only where it distinguishes groups.
 static bool in_label(const dc_runs *runs, const dc_report_run *run, const dc_json *option) {
     if (!dc_runs_counts(run, option->key) || dc_runs_default(run, option)) return false;
     const dc_option *row = own_row(run, option->key);

@@ -92,7 +92,7 @@ static dc_status score_plain(builder *b, dc_score score) {
     return finish(b, &score, &s);
 }
 
-// The run of a group whose eval.csv tells the tasks; NULL without evaluations.
+// The run of a group whose eval.csv names the tasks; NULL without evaluations.
 static const dc_report_run *evaluated(const dc_report_group *g) {
     for (int i = 0; i < g->count; i++)
         if (g->runs[i]->eval.rows) return g->runs[i];

@@ -14,7 +14,7 @@ typedef enum dc_metric {
     DC_METRIC_TASK,       // success of one task, percent
     DC_METRIC_OVERALL,    // success over all tasks, percent
     DC_METRIC_LOCK,       // A(H) of a combination lock
-    DC_METRIC_THROUGHPUT, // gradient steps a second
+    DC_METRIC_THROUGHPUT, // gradient steps per second
 } dc_metric;
 
 typedef struct dc_score {

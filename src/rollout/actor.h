@@ -1,6 +1,6 @@
 // Actor: a policy from a checkpoint, ready to act for many environments at once. Comes from train/'s
 // step-*.safetensors, whose metadata says which method it is of, with which options, for what sizes; so
-// a checkpoint is all that is needed. Goes to rollout/eval and to whoever drives a robot with it.
+// a checkpoint is all that is needed. Goes to rollout/eval and to programs that drive a robot with it.
 //
 // How a policy acts is its method's (dc_algo.act): by its mean, by the best of many candidates, by a
 // subgoal first. Noise depends on (seed, moment) alone, so what happens in one environment never

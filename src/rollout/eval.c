@@ -17,7 +17,7 @@ typedef struct episode {
     char error[256];
 } episode;
 
-typedef struct party { // all episodes together
+typedef struct evaluation { // all episodes together
     const dc_world *world;
     const dc_env_spec *spec;
     episode *episodes; // (count)
@@ -28,29 +28,29 @@ typedef struct party { // all episodes together
     uint64_t *moments;     // (active) what the policy's noise is drawn by
     int *active;           // (count) numbers of the episodes that go on
     int active_count;
-    dc_paths *paths;     // Nullable
-    const dc_tell *tell; // Nullable
-} party;
+    dc_paths *paths;                  // Nullable
+    const dc_eval_progress *progress; // Nullable
+} evaluation;
 
-static void keep_place(party *p, int e) {
-    if (!p->paths) return;
-    dc_path *path = &p->paths->path[e];
-    const double *obs = p->obs + (int64_t)e * p->spec->family->obs;
+static void keep_position(evaluation *v, int e) {
+    if (!v->paths) return;
+    dc_path *path = &v->paths->path[e];
+    const double *obs = v->obs + (int64_t)e * v->spec->family->obs;
     path->xy[2 * path->count] = (float)obs[0];
     path->xy[2 * path->count + 1] = (float)obs[1];
     path->count++;
-    path->success = p->episodes[e].success;
-    memcpy(path->goal, p->episodes[e].env.goal, sizeof path->goal);
+    path->success = v->episodes[e].success;
+    memcpy(path->goal, v->episodes[e].env.goal, sizeof path->goal);
 }
 
-static dc_status start(party *p, int e) {
-    episode *x = &p->episodes[e];
-    dc_draws draws = dc_draws_philox(&x->draws, p->seed, (uint64_t)e);
-    DC_TRY(dc_env_new(&x->env, p->world, draws));
+static dc_status start(evaluation *v, int e) {
+    episode *x = &v->episodes[e];
+    dc_draws draws = dc_draws_philox(&x->draws, v->seed, (uint64_t)e);
+    DC_TRY(dc_env_new(&x->env, v->world, draws));
     x->env.float_actions = true; // as a float32 policy's actions are
-    DC_TRY(dc_env_reset(&x->env, e / p->per_task + 1, p->goal + (int64_t)e * p->spec->goal));
-    dc_env_observe(&x->env, p->obs + (int64_t)e * p->spec->family->obs);
-    keep_place(p, e);
+    DC_TRY(dc_env_reset(&x->env, e / v->per_task + 1, v->goal + (int64_t)e * v->spec->goal));
+    dc_env_observe(&x->env, v->obs + (int64_t)e * v->spec->family->obs);
+    keep_position(v, e);
     return DC_OK;
 }
 
@@ -61,82 +61,83 @@ static void keep_error(episode *x) {
 }
 
 static void start_block(void *ctx, int e) {
-    party *p = ctx;
-    p->episodes[e].status = start(p, e);
-    keep_error(&p->episodes[e]);
+    evaluation *v = ctx;
+    v->episodes[e].status = start(v, e);
+    keep_error(&v->episodes[e]);
 }
 
 // Take the action of active episode number a.
 static void step_block(void *ctx, int a) {
-    party *p = ctx;
-    int act = p->spec->family->act, e = p->active[a];
-    episode *x = &p->episodes[e];
+    evaluation *v = ctx;
+    int act = v->spec->family->act, e = v->active[a];
+    episode *x = &v->episodes[e];
     double action[64];
     dc_outcome outcome = {0};
     for (int c = 0; c < act; c++)
-        action[c] = (double)p->actions[(int64_t)a * act + c];
-    x->status = dc_env_step(&x->env, action, p->obs + (int64_t)e * p->spec->family->obs, &outcome);
+        action[c] = (double)v->actions[(int64_t)a * act + c];
+    x->status = dc_env_step(&x->env, action, v->obs + (int64_t)e * v->spec->family->obs, &outcome);
     x->steps++;
     x->success = outcome.success;
-    x->done = outcome.success || x->steps >= p->spec->horizon;
-    keep_place(p, e);
+    x->done = outcome.success || x->steps >= v->spec->horizon;
+    keep_position(v, e);
     keep_error(x);
 }
 
 // The rows of episodes that go on, one behind the other.
-static void pack(party *p) {
-    int obs = p->spec->family->obs, goal = p->spec->goal;
-    p->active_count = 0;
-    for (int e = 0; e < p->count; e++) {
-        if (p->episodes[e].done) continue;
-        float *row = p->rows + (int64_t)p->active_count * (obs + goal);
+static void pack(evaluation *v) {
+    int obs = v->spec->family->obs, goal = v->spec->goal;
+    v->active_count = 0;
+    for (int e = 0; e < v->count; e++) {
+        if (v->episodes[e].done) continue;
+        float *row = v->rows + (int64_t)v->active_count * (obs + goal);
         for (int c = 0; c < obs; c++)
-            row[c] = (float)p->obs[(int64_t)e * obs + c];
+            row[c] = (float)v->obs[(int64_t)e * obs + c];
         for (int c = 0; c < goal; c++)
-            row[obs + c] = (float)p->goal[(int64_t)e * goal + c];
-        p->moments[p->active_count] =
-            dc_actor_moment(e / p->per_task, e % p->per_task, p->episodes[e].steps);
-        p->active[p->active_count++] = e;
+            row[obs + c] = (float)v->goal[(int64_t)e * goal + c];
+        v->moments[v->active_count] =
+            dc_actor_moment(e / v->per_task, e % v->per_task, v->episodes[e].steps);
+        v->active[v->active_count++] = e;
     }
 }
 
-static dc_status first_error(const party *p) {
-    for (int e = 0; e < p->count; e++)
-        if (p->episodes[e].status != DC_OK)
-            return dc_fail(p->episodes[e].status, NULL, "%s", p->episodes[e].error);
+static dc_status first_error(const evaluation *v) {
+    for (int e = 0; e < v->count; e++)
+        if (v->episodes[e].status != DC_OK)
+            return dc_fail(v->episodes[e].status, NULL, "%s", v->episodes[e].error);
     return DC_OK;
 }
 
 // Every step of those that go on, taken or possible. They are in step with one another.
-static void tell_steps(const party *p, int64_t done) {
-    int left = p->spec->horizon - p->episodes[p->active[0]].steps;
-    if (p->tell) p->tell->fn(p->tell->ctx, done, done + (int64_t)p->active_count * left);
+static void show_progress(const evaluation *v, int64_t done) {
+    int left = v->spec->horizon - v->episodes[v->active[0]].steps;
+    if (v->progress)
+        v->progress->fn(v->progress->ctx, done, done + (int64_t)v->active_count * left);
 }
 
-static dc_status play(party *p, dc_actor *actor, dc_pool *pool, const atomic_int *stop) {
+static dc_status play(evaluation *v, dc_actor *actor, dc_pool *pool, const atomic_int *stop) {
     int64_t done = 0;
-    dc_pool_run(pool, start_block, p, p->count);
-    DC_TRY(first_error(p));
-    for (pack(p); p->active_count; pack(p)) {
+    dc_pool_run(pool, start_block, v, v->count);
+    DC_TRY(first_error(v));
+    for (pack(v); v->active_count; pack(v)) {
         if (stop && atomic_load(stop))
             return dc_fail(DC_INTERRUPTED, NULL, "stopped while evaluating");
-        tell_steps(p, done);
-        DC_TRY(dc_actor_act(actor, p->active_count, p->rows, p->moments, p->actions));
-        dc_pool_run(pool, step_block, p, p->active_count);
-        done += p->active_count;
-        DC_TRY(first_error(p));
+        show_progress(v, done);
+        DC_TRY(dc_actor_act(actor, v->active_count, v->rows, v->moments, v->actions));
+        dc_pool_run(pool, step_block, v, v->active_count);
+        done += v->active_count;
+        DC_TRY(first_error(v));
     }
     return DC_OK;
 }
 
-static void count_up(const party *p, dc_eval_score *score) {
+static void count_up(const evaluation *v, dc_eval_score *score) {
     int successes = 0;
     double square = 0;
-    *score = (dc_eval_score){.episodes = p->per_task};
-    for (int e = 0; e < p->count; e++) {
-        if (!p->episodes[e].success) continue;
-        score->task[e / p->per_task] += 1.0 / p->per_task;
-        score->mean_steps += p->episodes[e].steps;
+    *score = (dc_eval_score){.episodes = v->per_task};
+    for (int e = 0; e < v->count; e++) {
+        if (!v->episodes[e].success) continue;
+        score->task[e / v->per_task] += 1.0 / v->per_task;
+        score->mean_steps += v->episodes[e].steps;
         successes++;
     }
     if (successes) score->mean_steps /= successes;
@@ -147,34 +148,34 @@ static void count_up(const party *p, dc_eval_score *score) {
     score->sd = sqrt(square / (DC_TASKS - 1));
 }
 
-static dc_status allocate(party *p) {
-    size_t n = (size_t)p->count, obs = (size_t)p->spec->family->obs, goal = (size_t)p->spec->goal;
-    p->episodes = calloc(n, sizeof *p->episodes);
-    p->obs = calloc(n * obs, sizeof *p->obs);
-    p->goal = calloc(n * goal, sizeof *p->goal);
-    p->rows = calloc(n * (obs + goal), sizeof *p->rows);
-    p->actions = calloc(n * (size_t)p->spec->family->act, sizeof *p->actions);
-    p->moments = calloc(n, sizeof *p->moments);
-    p->active = calloc(n, sizeof *p->active);
-    if (p->episodes && p->obs && p->goal && p->rows && p->actions && p->moments && p->active)
+static dc_status allocate(evaluation *v) {
+    size_t n = (size_t)v->count, obs = (size_t)v->spec->family->obs, goal = (size_t)v->spec->goal;
+    v->episodes = calloc(n, sizeof *v->episodes);
+    v->obs = calloc(n * obs, sizeof *v->obs);
+    v->goal = calloc(n * goal, sizeof *v->goal);
+    v->rows = calloc(n * (obs + goal), sizeof *v->rows);
+    v->actions = calloc(n * (size_t)v->spec->family->act, sizeof *v->actions);
+    v->moments = calloc(n, sizeof *v->moments);
+    v->active = calloc(n, sizeof *v->active);
+    if (v->episodes && v->obs && v->goal && v->rows && v->actions && v->moments && v->active)
         return DC_OK;
-    return dc_fail(DC_NO_MEMORY, "lower --episodes", "no memory for %d environments", p->count);
+    return dc_fail(DC_NO_MEMORY, "lower --episodes", "no memory for %d environments", v->count);
 }
 
-static void release(party *p) {
-    for (int e = 0; p->episodes && e < p->count; e++)
-        dc_env_free(&p->episodes[e].env);
-    free(p->episodes);
-    free(p->obs);
-    free(p->goal);
-    free(p->rows);
-    free(p->actions);
-    free(p->moments);
-    free(p->active);
+static void release(evaluation *v) {
+    for (int e = 0; v->episodes && e < v->count; e++)
+        dc_env_free(&v->episodes[e].env);
+    free(v->episodes);
+    free(v->obs);
+    free(v->goal);
+    free(v->rows);
+    free(v->actions);
+    free(v->moments);
+    free(v->active);
 }
 
 static dc_status evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
-                          dc_pool *pool, const atomic_int *stop, const dc_tell *tell,
+                          dc_pool *pool, const atomic_int *stop, const dc_eval_progress *progress,
                           dc_eval_score *score, dc_paths *paths) {
     const dc_env_spec *spec = dc_world_spec(world);
     DC_CHECK(episodes > 0 && episodes <= EPISODES_MAX && actor->rows >= episodes * DC_TASKS);
@@ -184,24 +185,24 @@ static dc_status evaluate(const dc_world *world, dc_actor *actor, int episodes, 
                        "evaluate with the environment that it was trained for (and its -oraclerep)",
                        "the policy takes %d values and gives %d, %s has %d + %d and %d", actor->in,
                        actor->act, spec->name, spec->family->obs, spec->goal, spec->family->act);
-    party p = {.world = world,
-               .spec = spec,
-               .count = episodes * DC_TASKS,
-               .per_task = episodes,
-               .seed = seed,
-               .paths = paths,
-               .tell = tell};
-    dc_status status = allocate(&p);
-    if (status == DC_OK) status = play(&p, actor, pool, stop);
-    if (status == DC_OK) count_up(&p, score);
-    release(&p);
+    evaluation v = {.world = world,
+                    .spec = spec,
+                    .count = episodes * DC_TASKS,
+                    .per_task = episodes,
+                    .seed = seed,
+                    .paths = paths,
+                    .progress = progress};
+    dc_status status = allocate(&v);
+    if (status == DC_OK) status = play(&v, actor, pool, stop);
+    if (status == DC_OK) count_up(&v, score);
+    release(&v);
     return status;
 }
 
 dc_status dc_evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
-                      dc_pool *pool, const atomic_int *stop, const dc_tell *tell,
+                      dc_pool *pool, const atomic_int *stop, const dc_eval_progress *progress,
                       dc_eval_score *score) {
-    return evaluate(world, actor, episodes, seed, pool, stop, tell, score, NULL);
+    return evaluate(world, actor, episodes, seed, pool, stop, progress, score, NULL);
 }
 
 // --- paths ---
@@ -228,9 +229,9 @@ void dc_paths_free(dc_paths *paths) {
 }
 
 dc_status dc_evaluate_paths(const dc_world *world, dc_actor *actor, uint64_t seed, dc_pool *pool,
-                            const atomic_int *stop, const dc_tell *tell, dc_eval_score *score,
-                            dc_paths *paths) {
+                            const atomic_int *stop, const dc_eval_progress *progress,
+                            dc_eval_score *score, dc_paths *paths) {
     for (int e = 0; e < paths->episodes * DC_TASKS; e++)
         paths->path[e].count = 0;
-    return evaluate(world, actor, paths->episodes, seed, pool, stop, tell, score, paths);
+    return evaluate(world, actor, paths->episodes, seed, pool, stop, progress, score, paths);
 }

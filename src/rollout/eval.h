@@ -1,5 +1,5 @@
 // Evaluation by the benchmark's protocol: every task, many episodes, all environments in step with one
-// another, so that the policy is asked once a step for all of them while the cores simulate.
+// another, so that the policy is asked once per step for all of them while the cores simulate.
 #ifndef DC_EVAL_H
 #define DC_EVAL_H
 
@@ -15,24 +15,24 @@ typedef struct dc_eval_score {
     double mean_steps;     // of successful episodes; 0 if there is none
 } dc_eval_score;
 
-// Whoever wants to know how far it is: called before the first step (done 0) and after each, by the thread that asked.
+// Progress of an evaluation, a callback: called before the first step (done 0) and after each, by the thread that asked.
 // `all` is how many it can become; it falls as episodes end early.
-typedef struct dc_tell {
+typedef struct dc_eval_progress {
     void (*fn)(void *ctx, int64_t done, int64_t all);
     void *ctx;
-} dc_tell;
+} dc_eval_progress;
 
 // Play `episodes` of each task. The random numbers of an episode and of a policy that draws depend on (seed,
 // task, episode, step) alone, the policy's seed being the one it was opened with, so the
-// result is the same for any number of threads. Nullable: pool, stop (non-zero ends it: DC_INTERRUPTED), tell
+// result is the same for any number of threads. Nullable: pool, stop (non-zero ends it: DC_INTERRUPTED), progress
 dc_status dc_evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
-                      dc_pool *pool, const atomic_int *stop, const dc_tell *tell,
+                      dc_pool *pool, const atomic_int *stop, const dc_eval_progress *progress,
                       dc_eval_score *score);
 
 // Where the episodes of an evaluation went.
 typedef struct dc_path {
     bool success;
-    int count;      // places: the start, and one a step
+    int count;      // positions: the start, and one per step
     double goal[2]; // xy
     float *xy;      // (count, 2) the first two columns of observations
 } dc_path;
@@ -47,7 +47,7 @@ dc_status dc_paths_new(dc_paths *paths, const dc_env_spec *spec, int episodes);
 void dc_paths_free(dc_paths *paths); // safe on a zeroed struct
 // The same evaluation, with paths->episodes, that keeps the paths.
 dc_status dc_evaluate_paths(const dc_world *world, dc_actor *actor, uint64_t seed, dc_pool *pool,
-                            const atomic_int *stop, const dc_tell *tell, dc_eval_score *score,
-                            dc_paths *paths);
+                            const atomic_int *stop, const dc_eval_progress *progress,
+                            dc_eval_score *score, dc_paths *paths);
 
 #endif

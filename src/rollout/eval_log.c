@@ -65,8 +65,8 @@ static dc_status read_and_apply(const char *folder, edit *e) {
     return status;
 }
 
-// One process at a time, or rows of the others are lost. Whoever trains holds the folder itself, so config.json stands for
-// the file; where there is none, or the file system knows no locks, nobody waits.
+// One process at a time, or rows of the others are lost. A process that trains holds the lock of the folder itself, so config.json stands for
+// the file; where there is none, or the file system knows no locks, no process waits.
 static dc_status rewrite(const char *folder, edit *e) {
     char config[DC_PATH_MAX];
     DC_TRY(dc_folder_path(config, folder, "config.json"));

@@ -9,7 +9,7 @@
 // Errors: DC_BAD_INPUT if the file has other columns than ours.
 dc_status dc_eval_log_put(const char *folder, int64_t step, uint64_t seed,
                           const dc_eval_score *score);
-// Drop the rows of steps after `step`, and tell whether that one has a row.
+// Drop the rows of steps after `step`, and say whether that one has a row.
 dc_status dc_eval_log_cut(const char *folder, int64_t step, bool *has);
 
 #endif

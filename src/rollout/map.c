@@ -1,4 +1,4 @@
-// Value map, see map.h. Places of free cells are asked about in blocks: the policy first, then its value
+// Value map, see map.h. Positions in free cells are asked about in blocks: the policy first, then its value
 // about what it would do there.
 #include "rollout/map.h"
 
@@ -8,11 +8,11 @@
 
 enum { OBS_MAX = 256 };
 
-typedef struct block { // places that are asked about together
+typedef struct block { // positions that are asked about together
     int count;
-    int at[DC_MAP_ROWS];           // places in the grid
+    int at[DC_MAP_ROWS];           // positions in the grid
     float *rows, *actions;         // (DC_MAP_ROWS, obs + goal), (DC_MAP_ROWS, act)
-    uint64_t moments[DC_MAP_ROWS]; // places again: what a policy's noise is drawn by
+    uint64_t moments[DC_MAP_ROWS]; // positions again: what a policy's noise is drawn by
     float steps[DC_MAP_ROWS];      // the answers
 } block;
 

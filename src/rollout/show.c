@@ -38,7 +38,7 @@ static dc_status play(const dc_show *show, stage *s, dc_actor *actor, const atom
     states->count = 1;
     for (int t = 0; t < s->spec->horizon && !*success; t++) {
         if (stop && atomic_load(stop)) return dc_fail(DC_INTERRUPTED, NULL, "stopped");
-        if (show->tell) show->tell->fn(show->tell->ctx, t, s->spec->horizon);
+        if (show->progress) show->progress->fn(show->progress->ctx, t, s->spec->horizon);
         ask(s, actor, dc_actor_moment(show->task - 1, show->episode, t));
         DC_TRY(step(s, success));
         dc_states_put(states, states->count++, &s->env);

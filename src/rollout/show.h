@@ -10,7 +10,7 @@ typedef struct dc_show {
     int task;              // 1 ... DC_TASKS
     int episode, episodes; // number within the task, from 0; episodes of a task
     uint64_t seed;
-    const dc_tell *tell; // Nullable
+    const dc_eval_progress *progress; // Nullable
 } dc_show;
 
 // Play it. The list ends with the goal or the time limit. Owns: states. Nullable: stop

@@ -85,6 +85,6 @@ dc_status dc_watch_evaluate(void *ctx, const dc_run *run, bool due) {
     if (!due || has) return DC_OK;
     DC_TRY(evaluate(watch, run, &score));
     DC_TRY(dc_eval_log_put(run->folder, run->step, DC_EVAL_SEED, &score));
-    if (watch->tell) watch->tell(watch->tell_ctx, run, &score);
+    if (watch->on_score) watch->on_score(watch->on_score_ctx, run, &score);
     return DC_OK;
 }

@@ -1,5 +1,5 @@
-// Evaluation on the way: a run's dc_evaluate_fn. train/ knows nothing of environments, so whoever
-// starts a run opens a watch first, which also tells before training what could not be evaluated:
+// Evaluation on the way: a run's dc_evaluate_fn. train/ knows nothing of environments, so the
+// program that starts a run opens a watch first, which also says before training what could not be evaluated:
 //
 //     dc_watch watch;
 //     DC_TRY(dc_watch_open(&watch, &run, &data));     // options are set, nothing is built yet
@@ -16,9 +16,9 @@ typedef void dc_watch_fn(void *ctx, const dc_run *run, const dc_eval_score *scor
 
 typedef struct dc_watch {
     dc_world *world;
-    dc_watch_fn *tell; // Nullable: called with every new score
-    void *tell_ctx;
-    const dc_tell *steps; // Nullable: told how far an evaluation is
+    dc_watch_fn *on_score; // Nullable: called with every new score
+    void *on_score_ctx;
+    const dc_eval_progress *steps; // Nullable: called with how far an evaluation is
 } dc_watch;
 
 // Check that the run's environment has tasks and that its policy will fit them, and build the world.

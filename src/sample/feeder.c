@@ -1,6 +1,6 @@
 // Feeder, see feeder.h. It is a line of three chunks: the first is copied, in many small blocks for the
 // pool, while the integers of the third are drawn; of a mapped data set the disk is asked for the rows of
-// the second. Like sample/ahead.h, that is done only while it helps.
+// the second. Like sample/prefetch.h, that is done only while it helps.
 //
 // Drawing would be the slowest part if one thread did it. Only trees have a memory and must be drawn step
 // by step; everything else is a function of the step, and each step of a chunk has a sampler for it.
@@ -248,12 +248,12 @@ static int64_t *rows_of(const dc_feeder *f, const draft *d, int number, int step
     return d->rows + at * f->batch;
 }
 
-// Copy those streams out of a sampler that it fills.
-static void take_streams(const job *j, int number, int step, const dc_sampler *from) {
+// Copy their numbers out of a sampler that it fills.
+static void take_drawn(const job *j, int number, int step, const dc_sampler *from) {
     const dc_feeder *f = j->f;
     for (int k = 0; k < f->block_count; k++) {
         int rule = f->members[number].feeds->feeds[f->blocks[k].feed].rule;
-        const int64_t *rows = dc_sampler_stream(from, rule);
+        const int64_t *rows = dc_sampler_drawn(from, rule);
         if (rows)
             memcpy(rows_of(f, j->draw, number, step, k), rows, (size_t)f->batch * sizeof *rows);
     }
@@ -265,7 +265,7 @@ static dc_status draw_trees(const job *j, int number) {
     if (!m->has_trees) dc_sampler_skip(m->trees, j->draw->first + (uint64_t)j->draw->steps);
     for (int s = 0; m->has_trees && s < j->draw->steps; s++) {
         DC_TRY(dc_sampler_next(m->trees, j->draw->first + (uint64_t)s));
-        take_streams(j, number, s, m->trees);
+        take_drawn(j, number, s, m->trees);
     }
     return DC_OK;
 }
@@ -277,7 +277,7 @@ static void draw_rest(const job *j, int number, int s) {
     dc_sampler_skip(rest, step);
     dc_status status = dc_sampler_next(rest, step);
     DC_CHECK(status == DC_OK); // only trees can fail
-    take_streams(j, number, s, rest);
+    take_drawn(j, number, s, rest);
 }
 
 // First the trees of all members, which take longest, then the steps of each.
@@ -306,24 +306,25 @@ static void begin_draft(const dc_feeder *f, draft *d) {
 
 // ---- rows ----
 
-typedef struct place {
-    int number, step, k;
-} place;
+typedef struct copy_task { // one of a job's: a block of columns, at one step, of one member
+    int number, step, k;   // member, step within the copy, block
+} copy_task;
 
-static place place_of(const job *j, int index) {
+static copy_task copy_task_of(const job *j, int index) {
     const dc_feeder *f = j->f;
     int per_member = j->copy->steps * f->block_count;
-    return (place){index / per_member, index % per_member / f->block_count, index % f->block_count};
+    return (copy_task){index / per_member, index % per_member / f->block_count,
+                       index % f->block_count};
 }
 
 static void copy_block(const job *j, int index) {
     const dc_feeder *f = j->f;
-    place p = place_of(j, index);
+    copy_task p = copy_task_of(j, index);
     const block *b = &f->blocks[p.k];
     const dc_column *column = f->members[p.number].feeds->feeds[b->feed].column;
     const int64_t *rows = rows_of(f, j->copy, p.number, p.step, p.k);
-    int slot = (int)(j->copy->first % DC_FEEDER_STEPS) + p.step;
-    float *out = (float *)(j->out + (size_t)slot * dc_feeder_bytes(f) +
+    int at = (int)(j->copy->first % DC_FEEDER_STEPS) + p.step;
+    float *out = (float *)(j->out + (size_t)at * dc_feeder_bytes(f) +
                            (size_t)p.number * f->member_bytes + b->offset);
     for (int r = 0; r < f->batch; r++, out += b->take) {
         if (column)
@@ -336,7 +337,7 @@ static void copy_block(const job *j, int index) {
 static void want_block(void *ctx, int index) {
     const job *j = ctx;
     const dc_feeder *f = j->f;
-    place p = place_of(j, index);
+    copy_task p = copy_task_of(j, index);
     const block *b = &f->blocks[p.k];
     const dc_column *column = f->members[p.number].feeds->feeds[b->feed].column;
     if (!column || !column->mapped) return;

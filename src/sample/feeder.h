@@ -1,5 +1,5 @@
 // Feeder: draws and gathers the rows of coming steps on the host, for a device that cannot: its memory
-// does not hold the data set, or the GPU cannot draw such rows (sample/gpu_sampler.h). What a batch eats
+// does not hold the data set, or the GPU cannot draw such rows (sample/gpu_sampler.h). What a batch reads
 // does not depend on weights, so samplers of their own run ahead of training here, for all members at
 // once. Rows go, a chunk of steps at a time, into memory of the caller's.
 //

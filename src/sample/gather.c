@@ -13,7 +13,7 @@ typedef struct job {
 
 // Which rows a pack needs, and where they go.
 static void lay_out(dc_feeds *f, dc_pack *p, const dc_sampler *sampler, const dc_exec *exec) {
-    const int64_t *steps = dc_sampler_stream(sampler, p->steps);
+    const int64_t *steps = dc_sampler_drawn(sampler, p->steps);
     dc_real *index = dc_value(exec, p->index).p;
     p->row0 = exec->used[p->input];
     p->count = 0;
@@ -44,7 +44,7 @@ static void copy_row(const dc_feed *f, int64_t row, dc_real *out) {
 static void draw_feed(const job *j, const dc_feed *f) {
     const float *given = j->f->given[f->draw];
     uint64_t seed = j->f->seed, step = dc_sampler_step(j->sampler) - 1;
-    dc_view in = dc_value(j->exec, f->input);
+    dc_tensor in = dc_value(j->exec, f->input);
     for (int r = 0; r < j->f->batch; r++) {
         dc_real *out = in.p + (int64_t)(f->row0 + r) * in.cols + f->col0;
         for (int c = 0; c < f->take; c++) {
@@ -77,8 +77,8 @@ static void feed_block(void *ctx, int block) {
         draw_feed(j, f);
         return;
     }
-    const int64_t *rows = dc_sampler_stream(j->sampler, f->rule);
-    dc_view in = dc_value(j->exec, f->input);
+    const int64_t *rows = dc_sampler_drawn(j->sampler, f->rule);
+    dc_tensor in = dc_value(j->exec, f->input);
     dc_real *out = in.p + (int64_t)(f->pack ? f->pack->row0 : f->row0) * in.cols + f->col0;
     int count = f->pack ? f->pack->count : j->f->batch, copies = f->repeat ? f->repeat : 1;
     for (int r = 0; r < count; r++)
@@ -106,8 +106,8 @@ static void want_block(void *ctx, int block) {
     const want *w = ctx;
     const dc_feed *f = &w->f->feeds[block];
     if (!f->column || !f->column->mapped) return;
-    const int64_t *rows = dc_sampler_stream(w->sampler, f->rule);
-    const int64_t *steps = f->pack ? dc_sampler_stream(w->sampler, f->pack->steps) : NULL;
+    const int64_t *rows = dc_sampler_drawn(w->sampler, f->rule);
+    const int64_t *steps = f->pack ? dc_sampler_drawn(w->sampler, f->pack->steps) : NULL;
     size_t bytes = dc_column_row_size(f->column);
     for (int b = 0; b < w->f->batch; b++)
         if (!steps || steps[b] > f->pack->known)

@@ -1,13 +1,15 @@
-// Drawing a table of rules (sample/rows.h): the table as plain numbers for one data set, and the function
-// that gives every rule's number for one row of a batch. The CPU's sampler and the CUDA kernel both compile
-// this header, so they draw the same rows.
+// Drawing a table of rules (sample/rows.h, to be read first). dc_row_laws is that table compiled for one data
+// set: names became indices, options became numbers. dc_draw_rows goes through it rule by rule for one row of
+// a batch. Nothing is shared between rows, so the CPU's sampler gives rows to threads and a CUDA kernel gives
+// each a thread; both compile this header and draw the same numbers.
 //
-// Who draws what (see base/philox.h for the random streams; `step` and `index` are the counter of Philox,
-// `stream` the rule's own):
+// All randomness is Philox (base/philox.h): four 32-bit words as a function of (seed, stream, step, index),
+// the columns below. A rule has a stream of its own unless another is named:
 //
 //   rule            stream   step                     index       words
-//   TREE            SLOT     step                     row >> 2    word (row & 3): slot of the row
-//                   SEGMENT  generation               slot        pair of the slot's next tree
+//   TREE            SLOT     step                     row >> 2    word (row & 3): which slot (sample/slots.h:
+//                                                                 a tree in flight) the row takes a node of
+//                   SEGMENT  generation               slot        segment of the slot's next tree
 //                   SPLIT    slot << 40 | generation  node >> 1   two words per node of a random tree
 //   START           own      step                     row >> 1    two words
 //   PAIR            own      step                     row         uniform or staged: all four; else START's two
@@ -15,7 +17,12 @@
 //   SPLIT, random   own      step                     row >> 1    two words
 //   GOAL            own      step                     row         word 0: kind of goal; words 1, 2: which one
 //
-// The other rules draw nothing.
+// Where a row needs only one or two words, neighbouring rows share a counter: row >> 2 or row >> 1. The other
+// rules draw nothing.
+//
+// Trees are the only state that lasts from step to step. So rules on the tree, whose node the slots hand out
+// in order, can be drawn apart from the others, which depend on the step alone (dc_row_part): the feeder
+// of a GPU (sample/feeder.h) draws the latter for several steps at once.
 #ifndef DC_ROW_DRAW_H
 #define DC_ROW_DRAW_H
 
@@ -27,14 +34,14 @@ enum { DC_GEOMETRICS_MAX = 2 }; // different discounts in one table
 
 typedef struct dc_rule_law { // a rule as numbers
     dc_row_kind kind;
-    int of, to;       // numbers of rules, -1: none
+    int of, to;       // indices of the rules that it builds on, -1: none
     int origin;       // rule whose trajectory this one lies in: itself, or that of `of`
     bool inside;      // STEPS: `to` lies in the trajectory of `of` by construction
-    bool on_tree;     // built on the TREE rule
-    bool serves_tree; // not itself on the tree, but a rule there builds on it
+    bool on_tree;     // it is the TREE rule, or builds on it
+    bool serves_tree; // not on the tree, but a rule there builds on it, so that both parts draw it
     bool uniform, random_split;
     uint32_t stream;
-    int geometric; // number of its law
+    int geometric; // index into dc_row_laws.geometric
     dc_goal_law goals;
     int64_t steps;
     int64_t stage_length, stages; // above 0: lengths of pairs grow by stages
@@ -45,9 +52,9 @@ typedef struct dc_row_laws {
     dc_trajectories set;
     uint64_t seed;
     int count;
-    int tree;  // number of the TREE rule, -1: none
+    int tree;  // index of the TREE rule, -1: none
     int slots; // of that rule
-    bool down; // its nodes come root first
+    bool down; // its nodes come root first; else leaves first
     dc_rule_law rule[DC_RULES_MAX];
     dc_geometric geometric[DC_GEOMETRICS_MAX];
 } dc_row_laws;
@@ -62,13 +69,14 @@ typedef struct dc_segment {
 // Which rules of a table are drawn: those on the tree need the slots' state, the others only the step.
 typedef enum dc_row_part { DC_ROWS_ALL, DC_ROWS_ON_TREE, DC_ROWS_OFF_TREE } dc_row_part;
 
-// The rules of one row of a batch, as far as they are drawn.
+// What the rules gave so far for one row of the batch; later rules look at earlier ones.
 typedef struct dc_drawn {
-    int64_t row[DC_RULES_MAX]; // a row of the data set, or a count
-    int64_t end[DC_RULES_MAX]; // of origins: last row of the trajectory, -1: not looked up yet
-    int64_t far[DC_RULES_MAX]; // PAIR: end of the segment
+    int64_t row[DC_RULES_MAX]; // a row of the data set, or a count of steps
+    int64_t end[DC_RULES_MAX]; // of origins: last row of the trajectory; -1: not looked up yet
+    int64_t far[DC_RULES_MAX]; // TREE and PAIR: end of the segment that begins at `row`
 } dc_drawn;
 
+// The row of a rule, and the last row of its trajectory.
 DC_HD dc_row_at dc_drawn_at(const dc_row_laws *laws, dc_drawn *d, int rule) {
     int origin = laws->rule[rule].origin;
     if (d->end[origin] < 0) {
@@ -109,13 +117,14 @@ DC_HD int64_t dc_draw_split_of(const dc_row_laws *laws, const dc_rule_law *rule,
     return dc_draw_split(i, j, dc_philox(laws->seed, rule->stream, step, row >> 1), row & 1);
 }
 
-// `steps` after rule `of`, not past `goal` if that lies ahead, nor past the trajectory's end.
+// The row `steps` after `from`: not past row `goal` if that lies ahead in the trajectory (-1: no goal), nor
+// past the trajectory's end.
 DC_HD int64_t dc_step_toward(dc_row_at from, int64_t steps, int64_t goal) {
     int64_t last = goal >= from.row && goal < from.end ? goal : from.end;
     return from.row + (steps < last - from.row ? steps : last - from.row);
 }
 
-// Steps from `from` to a row, -1 if that does not lie at or after it in the same trajectory.
+// STEPS: from rule `of` to rule `to`; -1 unless that lies at or after it in the same trajectory.
 DC_HD int64_t dc_steps_between(const dc_row_laws *laws, const dc_rule_law *rule, dc_drawn *d) {
     int64_t steps = d->row[rule->to] - d->row[rule->of];
     if (steps < 0) return -1;
@@ -123,16 +132,18 @@ DC_HD int64_t dc_steps_between(const dc_row_laws *laws, const dc_rule_law *rule,
     return d->row[rule->to] <= dc_drawn_at(laws, d, rule->of).end ? steps : -1;
 }
 
+// One rule for one row of the batch. The rules that it builds on are drawn already.
 DC_HD void dc_draw_rule(const dc_row_laws *laws, int number, uint64_t step, uint32_t row,
                         dc_segment tree, dc_drawn *d) {
     const dc_rule_law *rule = &laws->rule[number];
     dc_row_at at = {0, -1};
+    dc_u32x4 words;
     dc_pair pair;
     d->far[number] = 0;
     switch (rule->kind) {
     case DC_ROW_START:
-        at =
-            dc_draw_start(&laws->set, dc_philox(laws->seed, rule->stream, step, row >> 1), row & 1);
+        words = dc_philox(laws->seed, rule->stream, step, row >> 1);
+        at = dc_draw_start(&laws->set, words, row & 1);
         break;
     case DC_ROW_TREE:
         at.row = tree.i;
@@ -157,9 +168,9 @@ DC_HD void dc_draw_rule(const dc_row_laws *laws, int number, uint64_t step, uint
         at.row = dc_step_toward(dc_drawn_at(laws, d, rule->of), rule->steps, d->row[rule->to]);
         break;
     case DC_ROW_GOAL:
+        words = dc_philox(laws->seed, rule->stream, step, row);
         at.row = dc_draw_goal(&laws->set, &rule->goals, &laws->geometric[rule->geometric],
-                              dc_drawn_at(laws, d, rule->of),
-                              dc_philox(laws->seed, rule->stream, step, row));
+                              dc_drawn_at(laws, d, rule->of), words);
         break;
     case DC_ROW_STEPS:
         at.row = dc_steps_between(laws, rule, d);
@@ -169,7 +180,8 @@ DC_HD void dc_draw_rule(const dc_row_laws *laws, int number, uint64_t step, uint
     d->end[number] = at.end;
 }
 
-// All rules of a part, for one row of a batch: out[rule][row]. tree: what the row's slot hands out.
+// All rules of a part, for one row of a batch: out[rule][row]. tree: the node that the row's slot hands out;
+// not read for the part off the tree.
 DC_HD void dc_draw_rows(const dc_row_laws *laws, dc_row_part part, uint64_t step, uint32_t row,
                         dc_segment tree, int64_t *const *out) {
     dc_drawn d;
@@ -188,7 +200,8 @@ DC_HD uint32_t dc_draw_slot(const dc_row_laws *laws, uint64_t step, uint32_t row
     return dc_below(word, (uint32_t)laws->slots);
 }
 
-// Node number t of a midpoint tree over rows start ... start + length.
+// Node number t, in the order in which they are handed out, of a midpoint tree over rows start ... start +
+// length. It has 2 length - 1 nodes; tree.h finds one without building the tree.
 DC_HD dc_segment dc_tree_segment(const dc_row_laws *laws, int64_t start, int64_t length,
                                  int64_t t) {
     int64_t number = laws->down ? 2 * length - 2 - t : t;

@@ -1,4 +1,4 @@
-// Sampler, see sampler.h: checks the table of rules once, then fills the streams of a step by
+// Sampler, see sampler.h: checks the table of rules once, then draws the rules of a step by
 // sample/row_draw.h and the slots. Rows draw independently of each other; only slots carry state from
 // step to step, and that state is what dc_sampler_save writes.
 #include "sample/sampler.h"
@@ -22,8 +22,8 @@ struct dc_sampler {
     int32_t *pick;   // (batch) slot of each row
     bool copies;     // what is on the tree are parts of its nodes alone
     int64_t *nodes;  // (3, batch) what the slots hand out: start, split, end
-    int64_t *memory; // (streams in use, batch)
-    int64_t *stream[DC_RULES_MAX];
+    int64_t *memory; // (rules drawn here, batch)
+    int64_t *drawn[DC_RULES_MAX];
 };
 
 // ---- construction ----
@@ -72,7 +72,7 @@ static bool draws_trees(const dc_sampler *s) {
     return s->laws.tree >= 0 && s->part != DC_ROWS_OFF_TREE;
 }
 
-static int stream_count(const dc_sampler *s) {
+static int drawn_count(const dc_sampler *s) {
     int used = 0;
     for (int r = 0; r < s->rows.count; r++)
         used += fills(s, r);
@@ -80,9 +80,9 @@ static int stream_count(const dc_sampler *s) {
 }
 
 static dc_status allocate(dc_sampler *s) {
-    size_t batch = (size_t)s->rows.batch, streams = (size_t)stream_count(s);
+    size_t batch = (size_t)s->rows.batch, count = (size_t)drawn_count(s);
     bool trees = draws_trees(s);
-    s->memory = calloc(streams * batch + 1, sizeof *s->memory);
+    s->memory = calloc(count * batch + 1, sizeof *s->memory);
     if (trees) s->pick = calloc(batch, sizeof *s->pick);
     if (trees) s->nodes = calloc(3 * batch, sizeof *s->nodes);
     if (!s->memory || (trees && (!s->pick || !s->nodes)))
@@ -90,7 +90,7 @@ static dc_status allocate(dc_sampler *s) {
     int64_t *at = s->memory;
     for (int r = 0; r < s->rows.count; r++) {
         if (!fills(s, r)) continue;
-        s->stream[r] = at;
+        s->drawn[r] = at;
         at += batch;
     }
     return trees ? dc_slots_new(&s->slots, &s->laws.set, &s->rows) : DC_OK;
@@ -157,12 +157,12 @@ static void copy_nodes(dc_sampler *s) {
         int part = law->kind == DC_ROW_SPLIT ? 1 : law->kind == DC_ROW_END ? 2 : 0;
         if (!law->on_tree) continue;
         if (law->kind != DC_ROW_STEPS) {
-            memcpy(s->stream[r], s->nodes + (size_t)part * batch, batch * sizeof *s->nodes);
+            memcpy(s->drawn[r], s->nodes + (size_t)part * batch, batch * sizeof *s->nodes);
             continue;
         }
-        const int64_t *from = s->stream[law->of], *to = s->stream[law->to];
+        const int64_t *from = s->drawn[law->of], *to = s->drawn[law->to];
         for (size_t row = 0; row < batch; row++)
-            s->stream[r][row] = to[row] >= from[row] ? to[row] - from[row] : -1;
+            s->drawn[r][row] = to[row] >= from[row] ? to[row] - from[row] : -1;
     }
 }
 
@@ -173,7 +173,7 @@ static void draw_part(dc_sampler *s, dc_row_part part, uint64_t step) {
     for (int row = 0; row < batch; row++) {
         if (s->slots)
             tree = (dc_segment){s->nodes[row], s->nodes[batch + row], s->nodes[2 * batch + row]};
-        dc_draw_rows(&s->laws, part, step, (uint32_t)row, tree, s->stream);
+        dc_draw_rows(&s->laws, part, step, (uint32_t)row, tree, s->drawn);
     }
 }
 
@@ -202,11 +202,11 @@ void dc_sampler_skip(dc_sampler *sampler, uint64_t step) {
 }
 
 int64_t *dc_sampler_fix(dc_sampler *sampler, int rule) {
-    return sampler->stream[rule];
+    return sampler->drawn[rule];
 }
 
-const int64_t *dc_sampler_stream(const dc_sampler *sampler, int rule) {
-    return sampler->stream[rule];
+const int64_t *dc_sampler_drawn(const dc_sampler *sampler, int rule) {
+    return sampler->drawn[rule];
 }
 
 uint64_t dc_sampler_step(const dc_sampler *sampler) {
@@ -227,7 +227,7 @@ const int32_t *dc_sampler_slot(const dc_sampler *sampler) {
 
 size_t dc_sampler_bytes(const dc_sampler *s) {
     size_t batch = (size_t)s->rows.batch;
-    size_t bytes = sizeof *s + (size_t)stream_count(s) * batch * sizeof **s->stream;
+    size_t bytes = sizeof *s + (size_t)drawn_count(s) * batch * sizeof **s->drawn;
     if (!s->slots) return bytes;
     return bytes + batch * (sizeof *s->pick + 3 * sizeof *s->nodes) + dc_slots_bytes(s->slots);
 }

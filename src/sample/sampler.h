@@ -1,5 +1,5 @@
 // Sampler: the integers of a batch, never numbers of a network. A method says in a table of rules which rows
-// it trains on (sample/rows.h); dc_sampler_next fills one stream of integers per rule. Every draw is a pure
+// it trains on (sample/rows.h); dc_sampler_next draws one integer per rule and row of the batch. Every draw is a pure
 // function of (seed, stream, step, row) or (seed, slot, generation), so the same seed gives the same batches
 // with any number of threads, on any device, and after a resume.
 #ifndef DC_SAMPLER_H
@@ -16,22 +16,22 @@ typedef struct dc_sampler dc_sampler;
 // Borrows: data and rows' texts (until free). Errors: DC_USAGE, see dc_rows_check; trajectories that are
 // too short or too long.
 dc_status dc_sampler_new(dc_sampler **sampler, const dc_dataset *data, const dc_row_table *rows);
-// The same with the streams of one part of the rules only; the others stay NULL.
+// The same for one part of the rules only; dc_sampler_drawn gives NULL for the others.
 dc_status dc_sampler_new_part(dc_sampler **sampler, const dc_dataset *data,
                               const dc_row_table *rows, dc_row_part part);
 void dc_sampler_free(dc_sampler *sampler); // Nullable
-// Fill all streams for `step`. Steps must come in order from 0, or from where a loaded state
+// Draw all rules for `step`. Steps must come in order from 0, or from where a loaded state
 // stopped. Errors: those of the chooser, and of memory for explicit trees; load a state before
 // going on.
 dc_status dc_sampler_next(dc_sampler *sampler, uint64_t step);
 // Let the next step be any, without drawing those before: only of a sampler without trees, whose draws
 // have no memory.
 void dc_sampler_skip(dc_sampler *sampler, uint64_t step);
-// A rule's stream to write by hand, for batches that come from elsewhere; dc_sampler_next would overwrite
-// it.
+// The numbers of a rule (batch), to be written by the caller for batches that come from elsewhere;
+// dc_sampler_next would overwrite them.
 int64_t *dc_sampler_fix(dc_sampler *sampler, int rule);
-// Values of a rule (batch), valid until the next call. NULL for rules that are not filled.
-const int64_t *dc_sampler_stream(const dc_sampler *sampler, int rule);
+// The numbers drawn for a rule (batch), valid until the next call. NULL for rules that are not drawn here.
+const int64_t *dc_sampler_drawn(const dc_sampler *sampler, int rule);
 // Slot that each row came from (batch), for `dcrl sample` and tests; NULL without a TREE rule.
 const int32_t *dc_sampler_slot(const dc_sampler *sampler);
 // Bytes that the sampler takes from the system now; midpoint trees of any length take the same.

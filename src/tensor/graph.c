@@ -17,7 +17,7 @@ void dc_graph_fini(dc_graph *g) {
     *g = (dc_graph){.loss = -1};
 }
 
-// A new node; on lack of memory the graph remembers and dc_graph_finish tells.
+// A new node; on lack of memory the graph remembers and dc_graph_finish returns it.
 static dc_ref push(dc_graph *g, dc_node node, const char *name) {
     DC_CHECK(!g->finished && node.e > 0 && node.rows > 0 && node.cols > 0);
     if (g->count == g->room) {

@@ -8,43 +8,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-dc_view dc_value(const dc_exec *x, dc_ref r) {
+dc_tensor dc_value(const dc_exec *x, dc_ref r) {
     const dc_node *n = &x->graph->nodes[r], *owner = &x->graph->nodes[n->base];
     dc_real *p = x->temps;
     if (owner->op == DC_OP_PARAM) p = owner->use == DC_EMA ? x->slabs->ema : x->slabs->live;
     int64_t step = (int64_t)owner->rows * owner->cols;
-    return (dc_view){p + owner->offset + (int64_t)n->row0 * n->cols, n->e, n->rows, n->cols,
-                     owner->e == 1 ? 0 : step};
+    return (dc_tensor){p + owner->offset + (int64_t)n->row0 * n->cols, n->e, n->rows, n->cols,
+                       owner->e == 1 ? 0 : step};
 }
 
-dc_view dc_gradient(const dc_exec *x, dc_ref r) {
+dc_tensor dc_gradient(const dc_exec *x, dc_ref r) {
     const dc_node *n = &x->graph->nodes[r], *owner = &x->graph->nodes[n->base];
     dc_real *p =
         owner->op == DC_OP_PARAM ? x->slabs->grad + owner->offset : x->temps + owner->grad_offset;
     int64_t step = (int64_t)(owner->hi - owner->lo) * owner->cols;
     int first = n->row0 + n->lo - owner->lo; // row n->lo of the view, within the owner's gradient
-    return (dc_view){p + (int64_t)first * n->cols, n->e, n->hi - n->lo, n->cols,
-                     owner->e == 1 ? 0 : step};
+    return (dc_tensor){p + (int64_t)first * n->cols, n->e, n->hi - n->lo, n->cols,
+                       owner->e == 1 ? 0 : step};
 }
 
-dc_view dc_view_rows(dc_view v, int lo, int hi) {
+dc_tensor dc_tensor_rows(dc_tensor v, int lo, int hi) {
     v.p += (int64_t)lo * v.cols;
     v.rows = hi - lo;
     return v;
 }
 
-dc_view dc_output(const dc_exec *x, const dc_node *n) {
+dc_tensor dc_output(const dc_exec *x, const dc_node *n) {
     dc_ref r = dc_self(x, n);
-    return dc_view_rows(dc_value(x, r), 0, x->used[r]);
+    return dc_tensor_rows(dc_value(x, r), 0, x->used[r]);
 }
 
-dc_view dc_input_value(const dc_exec *x, const dc_node *n, int i) {
-    return dc_view_rows(dc_value(x, n->in[i]), n->lo, n->hi);
+dc_tensor dc_input_value(const dc_exec *x, const dc_node *n, int i) {
+    return dc_tensor_rows(dc_value(x, n->in[i]), n->lo, n->hi);
 }
 
-dc_view dc_input_gradient(const dc_exec *x, const dc_node *n, int i) {
+dc_tensor dc_input_gradient(const dc_exec *x, const dc_node *n, int i) {
     int lo = x->graph->nodes[n->in[i]].lo;
-    return dc_view_rows(dc_gradient(x, n->in[i]), n->lo - lo, n->hi - lo);
+    return dc_tensor_rows(dc_gradient(x, n->in[i]), n->lo - lo, n->hi - lo);
 }
 
 bool dc_wants(const dc_exec *x, const dc_node *n, int i) {
@@ -93,7 +93,7 @@ static void zero_sums(const dc_exec *x, dc_ref r) {
         dc_ref base = x->graph->nodes[n->in[i]].base;
         const dc_node *owner = &x->graph->nodes[base];
         if (!owner->grad_sum || owner->grad_first != r || owner->lo == owner->hi) continue;
-        dc_view g = dc_gradient(x, base);
+        dc_tensor g = dc_gradient(x, base);
         zero(g.p, (int64_t)g.e * g.rows * g.cols);
     }
 }
@@ -148,7 +148,7 @@ void dc_exec_run(const dc_exec *x, const dc_backend *backend) {
     if (g->loss >= 0) backward(x, backend);
 }
 
-static bool finite(dc_view v) {
+static bool finite(dc_tensor v) {
     for (int e = 0; e < v.e; e++)
         for (int64_t i = 0; i < (int64_t)v.rows * v.cols; i++)
             if (!isfinite(v.p[e * v.step + i])) return false;
@@ -160,7 +160,7 @@ const char *dc_exec_find_bad(const dc_exec *x, const dc_backend *backend) {
     for (dc_ref r = 0; r < g->count; r++) {
         const dc_node *n = &g->nodes[r];
         if (n->in_count) call(x, backend, n, false);
-        if (!finite(dc_view_rows(dc_value(x, r), 0, x->used[r]))) return n->name;
+        if (!finite(dc_tensor_rows(dc_value(x, r), 0, x->used[r]))) return n->name;
     }
     return NULL;
 }

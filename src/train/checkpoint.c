@@ -244,7 +244,7 @@ static dc_status read_log(dc_run *run, const dc_st_file *file, const char *path)
     return DC_OK;
 }
 
-// The right format, and content that nobody changed.
+// The right format, and unchanged content.
 static dc_status check_file(const dc_st_file *file, const char *path) {
     const char *format = dc_st_meta_get(file, "format"), *hash = dc_st_meta_get(file, "hash");
     if (format && !strcmp(format, "dcrl checkpoint 1"))

@@ -1,12 +1,17 @@
-// Checkpoint: the complete state of a run as one safetensors file, so that any framework can read the
-// weights and this program can go on to the bit. Weights are named net/layer/part, their targets
-// target_net/..., Adam's moments adam_m/... and adam_v/...; `sampler` holds the slots' words, `log` the sums
-// of the log row in the making.
+// Checkpoint: the complete state of a run as one safetensors file. Any framework can read the weights, and
+// this program can resume from it with the same bytes as a run that was never stopped. It has two readers:
+// dc_checkpoint_read resumes training, dc_checkpoint_open opens a policy for acting.
+//
+//   NET/LAYER/PART          weights: "critic/0/w"
+//   target_NET/...          their EMA copies
+//   adam_m/..., adam_v/...  Adam's moments
+//   sampler                 the sampler's state (dc_sampler_save): which tree nodes come next
+//   log                     sums of metrics since the last row of train.csv
 //
 // The metadata describes the method: its name and options, its networks by name, kind and shape, and the
 // sizes of observations, goals and actions. So a checkpoint can be opened for acting without the run's
-// folder, and without guessing. `hash` covers all tensors and all other metadata: a flipped bit or an edited
-// word is found when the file is opened, not hours later in a result.
+// folder and without its data. `hash` covers all tensors and all other metadata: a flipped bit or an edited
+// option is found when the file is opened. docs/formats.md has the format.
 #ifndef DC_CHECKPOINT_H
 #define DC_CHECKPOINT_H
 
@@ -15,21 +20,23 @@
 
 typedef struct dc_run dc_run;
 
+// Write the run's state, by way of a temporary file. Errors: of the file.
 dc_status dc_checkpoint_write(const dc_run *run, const char *path);
-// Bring a run that was built with the same options to where the checkpoint stands.
+// Load the state into a run that was built with the same options and data. Errors: DC_BAD_INPUT for a file that
+// is damaged or of another run; the run's state is then undefined.
 dc_status dc_checkpoint_read(dc_run *run, const char *path);
-// Name of the first tensor of the state that holds NaN or Inf, "" if all are finite.
+// Name of the first tensor of a run's state that holds NaN or Inf, "" if all are finite.
 void dc_checkpoint_find_bad(const dc_run *run, char name[DC_WEIGHT_NAME]);
 
-// What acting and asking need of a checkpoint: the method as it was trained, and its live weights.
+// What acting and asking for distances need of a checkpoint: the method as it was trained, and its live weights.
 typedef struct dc_checkpoint_policy {
     dc_method method;
-    void *config;          // its options; owned
-    char env[DC_TEXT_MAX]; // it was trained for; "": none is named
+    void *config;          // method.config; owned
+    char env[DC_TEXT_MAX]; // environment that it was trained for; "": none is named
     dc_nets nets;
-    dc_params params;
-    float *scales; // Nullable: owned
-    dc_scale obs_scale, goal_scale;
+    dc_params params;               // weights only: neither EMA copies nor moments
+    float *scales;                  // Nullable: numbers of the two below; owned
+    dc_scale obs_scale, goal_scale; // what method.obs_scale and goal_scale point to
 } dc_checkpoint_policy;
 
 // Errors: DC_BAD_INPUT for a file that is damaged, of another format, or of an unknown agent.

@@ -1,8 +1,8 @@
 // The training loop, see run.h: one stretch of steps after the other, and what falls due after it. Steps come from
-// a trainer (trainer.h), on the CPU or on a GPU; checkpoints and logs go to the folder, progress to whoever listens.
+// a trainer (trainer.h), on the CPU or on a GPU; checkpoints and logs go to the folder, progress to a callback.
 //
 // The run with the fewest steps trains next, with all others that stand at that step. So members that a stop left at
-// different steps come together again by themselves, and since each is a function of its own state, nobody's bytes
+// different steps come together again by themselves, and since each is a function of its own state, no member's bytes
 // depend on the others.
 #include "train/run.h"
 
@@ -196,8 +196,8 @@ static int64_t stretch(const loop *l, const dc_run *run) {
     return most;
 }
 
-// Have with the trainer, and nobody else there, who stands at this step.
-static dc_status board(loop *l, int64_t step) {
+// Give the trainer the members that stand at this step, and no others.
+static dc_status select_members(loop *l, int64_t step) {
     bool marked[DC_RUNS_MAX], same = true;
     for (int i = 0; i < l->count; i++) {
         dc_run *run = &l->runs[i];
@@ -207,7 +207,7 @@ static dc_status board(loop *l, int64_t step) {
     if (same && l->sent) return DC_OK;
     for (int i = 0; i < l->count && l->sent; i++)
         if (trains(&l->runs[i])) DC_TRY(fetch(&l->runs[i]));
-    if (!same) DC_TRY(dc_population_board(l->runs, l->count, marked));
+    if (!same) DC_TRY(dc_population_select(l->runs, l->count, marked));
     for (int i = 0; i < l->count; i++) {
         dc_run *run = &l->runs[i];
         if (marked[i])
@@ -217,7 +217,7 @@ static dc_status board(loop *l, int64_t step) {
     return DC_OK;
 }
 
-// What a stretch left of a member: where NaN or Inf came from, the agent's own graph tells.
+// After a stretch: the step of a member; of one with NaN or Inf, the node where they came from.
 static dc_status after(loop *l, dc_run *run, int64_t count, int64_t bad) {
     if (bad >= 0) {
         run->step = bad - 1;
@@ -231,7 +231,7 @@ static dc_status after(loop *l, dc_run *run, int64_t count, int64_t bad) {
 
 static dc_status train_steps(loop *l, dc_run *first, int64_t *count, int64_t *bad) {
     double *sums[DC_RUNS_MAX];
-    DC_TRY(board(l, first->step));
+    DC_TRY(select_members(l, first->step));
     for (int i = 0; i < l->count; i++)
         if (l->runs[i].member >= 0) sums[l->runs[i].member] = l->runs[i].sums;
     *count = stretch(l, first);

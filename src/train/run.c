@@ -174,22 +174,22 @@ static dc_status build(dc_run *run, const dc_run *first, const dc_dataset *data,
     return DC_OK;
 }
 
-dc_status dc_population_board(dc_run *runs, int count, const bool *marked) {
+dc_status dc_population_select(dc_run *runs, int count, const bool *marked) {
     dc_agent *agents[DC_RUNS_MAX];
-    int boarded = 0;
+    int selected = 0;
     for (int i = 0; i < count; i++) {
-        runs[i].member = marked[i] ? boarded : -1;
-        if (marked[i]) agents[boarded++] = &runs[i].agent;
+        runs[i].member = marked[i] ? selected : -1;
+        if (marked[i]) agents[selected++] = &runs[i].agent;
     }
     const dc_run_options *o = &runs->options;
     int usual = o->device ? 1 : 0; // tf32 on a GPU, else fp32
     dc_trainer_spec spec = {.precision = o->precision ? o->precision - 1 : usual,
                             .lr = o->lr,
                             .tau = o->tau,
-                            .feed = (dc_feed_place)o->feed};
+                            .feed = (dc_feed_source)o->feed};
     dc_trainer *trainer;
     dc_trainer_free(runs->trainer);
-    dc_status status = dc_trainer_new(&trainer, (dc_device)o->device, agents, boarded, &spec);
+    dc_status status = dc_trainer_new(&trainer, (dc_device)o->device, agents, selected, &spec);
     for (int i = 0; i < count; i++)
         runs[i].trainer = trainer;
     return status;
@@ -229,7 +229,7 @@ static dc_status build_all(dc_run *runs, int count, const dc_dataset *const *dat
         all[i] = true;
         DC_TRY(build(&runs[i], runs, data[i], folders[i]));
     }
-    return dc_population_board(runs, count, all);
+    return dc_population_select(runs, count, all);
 }
 
 dc_status dc_run_refuse(const char *folder) {

@@ -2,9 +2,9 @@
 //
 //   RUN/config.json          fully resolved options, the data's hash, the build's id
 //   RUN/train.csv            means of the metrics between two log steps: same seed, same bytes
-//   RUN/timing.csv           wall-clock seconds and steps a second, apart: they are never the same
+//   RUN/timing.csv           wall-clock seconds and steps per second, apart: they are never the same
 //   RUN/step-*.safetensors   complete state: weights, targets, Adam moments, sampler, log sums
-//   RUN/eval.csv             evaluations on the way, by whoever sets `evaluate`
+//   RUN/eval.csv             evaluations on the way, if `evaluate` is set
 //   RUN/DONE                 written last
 //
 // Stopping anywhere and resuming gives the same bytes as never having stopped.
@@ -69,7 +69,7 @@ struct dc_run {
 
     // Set by the caller before dc_run_train; all Nullable.
     const atomic_int *stop;   // non-zero: save and stop
-    dc_progress_fn *progress; // called about five times a second
+    dc_progress_fn *progress; // called about five times per second
     void *progress_ctx;
     dc_evaluate_fn *evaluate; // called at the start and every eval_every steps; its time is not
     void *evaluate_ctx;       // counted as training
@@ -108,7 +108,7 @@ dc_status dc_population_resume(dc_run *runs, int count, const dc_dataset *const 
 dc_status dc_population_train(dc_run *runs, int count);
 void dc_population_fini(dc_run *runs, int count);
 // For training: give the runs that are marked a trainer of their own, in order; the others leave it.
-dc_status dc_population_board(dc_run *runs, int count, const bool *marked);
+dc_status dc_population_select(dc_run *runs, int count, const bool *marked);
 // Whether a step is one to evaluate: every eval_every steps, and the last.
 bool dc_run_evaluates(const dc_run *run, int64_t step);
 // Write a checkpoint now. DC_NOT_FINITE, and nothing written, if the state holds NaN or Inf.

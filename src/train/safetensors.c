@@ -287,7 +287,7 @@ static dc_status make_header(dc_text *out, const dc_st_tensor *tensors, size_t c
     return dc_text_status(out);
 }
 
-// Parse what will be written: names that stand twice must not make a file that nobody can open.
+// Parse what will be written: names that stand twice must not make a file that cannot be opened.
 static dc_status check_header(const char *path, const dc_text *header) {
     if (header->used > HEADER_MAX)
         return dc_fail(DC_BAD_INPUT, NULL, "names and metadata take more than 100 MB (%s)", path);

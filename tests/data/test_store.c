@@ -1,5 +1,5 @@
 // Tests of data/store and data/convert from inside: shards read as one array, a failing write
-// leaves nothing, streams deliver what whole reads do, reading ahead changes no number, and
+// leaves nothing, readers deliver what whole reads do, reading ahead changes no number, and
 // sampling a store of several hundred megabytes keeps little of it when memory is wanted back.
 #define _DEFAULT_SOURCE // madvise
 #include "../sample/row_spec.h"
@@ -7,7 +7,7 @@
 #include "base/philox.h"
 #include "data/convert.h"
 #include "data/store.h"
-#include "sample/ahead.h"
+#include "sample/prefetch.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -215,9 +215,9 @@ static void test_interrupted(void **state) {
     assert_false(dc_file_exists(store));
 }
 
-// ---- streams ----
+// ---- readers of entries ----
 
-static void test_stream(void **state) {
+static void test_reader(void **state) {
     (void)state;
     for (int level = 0; level <= 1; level++) {
         write_npz(level);
@@ -226,17 +226,17 @@ static void test_stream(void **state) {
         assert_int_equal(dc_npz_open(&file, npz), DC_OK);
         const dc_npz_entry *entry = dc_npz_find(&file, "observations");
         assert_int_equal(dc_npz_head(&file, entry, &npy), DC_OK);
-        dc_npz_stream *stream;
+        dc_npz_reader *reader;
         static float got[ROWS * OBS];
-        assert_int_equal(dc_npz_stream_open(&stream, &file, entry, &npy), DC_OK);
+        assert_int_equal(dc_npz_reader_open(&reader, &file, entry, &npy), DC_OK);
         for (uint64_t at = 0, n = 1; at < npy.count; at += n, n = n * 3 % 1009) {
             if (n > npy.count - at) n = npy.count - at;
             if (n % 2)
-                assert_int_equal(dc_npz_stream_floats(stream, n, got + at), DC_OK);
+                assert_int_equal(dc_npz_reader_floats(reader, n, got + at), DC_OK);
             else
-                assert_int_equal(dc_npz_stream_values(stream, n, got + at), DC_OK);
+                assert_int_equal(dc_npz_reader_values(reader, n, got + at), DC_OK);
         }
-        dc_npz_stream_close(stream);
+        dc_npz_reader_close(reader);
         assert_memory_equal(got, obs, sizeof obs);
         dc_npz_close(&file);
     }
@@ -262,25 +262,25 @@ static void test_ahead(void **state) {
     dc_feeds feeds = {.batch = 64, .feed_count = 1};
     feeds.feeds[0] = (dc_feed){.column = dc_dataset_column(&data, "obs"), .rule = end};
     dc_sampler *sampler;
-    dc_ahead ahead;
+    dc_prefetch ahead;
     assert_int_equal(dc_sampler_new(&sampler, &data, &rows), DC_OK);
-    assert_int_equal(dc_ahead_init(&ahead, &data, &rows), DC_OK);
-    assert_non_null(ahead.scout);
+    assert_int_equal(dc_prefetch_init(&ahead, &data, &rows), DC_OK);
+    assert_non_null(ahead.sampler);
     int64_t next[64];
     for (uint64_t step = 0; step < 200; step++) {
         assert_int_equal(dc_sampler_next(sampler, step), DC_OK);
-        if (step) assert_memory_equal(dc_sampler_stream(sampler, end), next, sizeof next);
-        assert_int_equal(dc_ahead_next(&ahead, &feeds, sampler, NULL), DC_OK);
-        memcpy(next, dc_sampler_stream(ahead.scout, end), sizeof next);
+        if (step) assert_memory_equal(dc_sampler_drawn(sampler, end), next, sizeof next);
+        assert_int_equal(dc_prefetch_next(&ahead, &feeds, sampler, NULL), DC_OK);
+        memcpy(next, dc_sampler_drawn(ahead.sampler, end), sizeof next);
     }
-    dc_ahead_fini(&ahead);
+    dc_prefetch_fini(&ahead);
     dc_sampler_free(sampler);
     dc_dataset_fini(&data);
     remove_store();
-    // A file in memory needs no scout.
+    // A file in memory needs no prefetching.
     assert_int_equal(dc_dataset_load(&data, npz), DC_OK);
-    assert_int_equal(dc_ahead_init(&ahead, &data, &rows), DC_OK);
-    assert_null(ahead.scout);
+    assert_int_equal(dc_prefetch_init(&ahead, &data, &rows), DC_OK);
+    assert_null(ahead.sampler);
     dc_dataset_fini(&data);
 }
 
@@ -356,7 +356,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_array), cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_disk_full), cmocka_unit_test(test_interrupted),
-        cmocka_unit_test(test_stream),    cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_reader),    cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_resident),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

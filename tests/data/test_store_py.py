@@ -115,7 +115,7 @@ def test_pictures():
                 assert (info["obs_type"], info["obs_dim"], info["obs_min"], info["obs_max"]) == ("uint8", 216, 0, 255), info
                 assert (info["act_type"], info["act_max"], info["hash"]) == ("float32", 6, index["hash"]), info
             assert {a["name"]: a["dtype"] for a in infos[1]["arrays"]}["obs"] == "uint8"
-            assert "216 values a row, uint8, from 0 to 255" in good("data", "info", s.at("d"))
+            assert "216 values per row, uint8, from 0 to 255" in good("data", "info", s.at("d"))
             assert good("sample", "--data", s.at("a.npz")) == good("sample", "--data", s.at("d"))
             shutil.rmtree(s.at("d"))
 
@@ -203,7 +203,7 @@ def test_same_numbers():
         for name in "a.npz", "d":
             good(*train, s.at(name), "--out", s.at("run-" + name))
         assert digests(s.at("run-a.npz")) == digests(s.at("run-d"))
-        # And after a resume, when the scout that reads ahead has to catch up.
+        # And after a resume, when the sampler that prefetches has to catch up.
         os.remove(s.at("run-d", "DONE"))
         os.remove(checkpoints(s.at("run-d"))[-1])
         assert " goes on at step 40 " in good("train", "--resume", s.at("run-d"))
@@ -289,7 +289,7 @@ def index_edits(index, count):
 
 
 def harmless(path, new):
-    """Edits that leave a store whole: another type of origin, two values a row in another shape."""
+    """Edits that leave a store whole: another type of origin, two values per row in another shape."""
     return path[-1:] in (("source",), ("terminals",)) and new == "uint8" or path[-1:] == ("shape",) and new == [1, 2]
 
 

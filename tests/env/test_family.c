@@ -51,7 +51,8 @@ static void check_sim(const dc_family_ops *ops) {
     const dc_sim *s = ops->sim;
     const dc_engine *e = s->engine;
     assert_true(e->guard && e->open && e->close && e->save && e->drop && e->view);
-    assert_true(s->model && s->reset && s->set && s->step && s->observe && s->judge && s->physics);
+    assert_true(s->model && s->reset && s->set && s->step && s->observe && s->outcome &&
+                s->physics);
     assert_true(s->substeps > 0 && !s->camera == (s->aim != NULL));
     assert_true(!s->prepare == !s->release);
     assert_true(!ops->extra.name == !s->extra);
@@ -179,7 +180,7 @@ static void cart_step(dc_env *env, const double *action) {
     c->torn = isnan(c->x);
 }
 
-static dc_outcome cart_judge(const dc_env *env) {
+static dc_outcome cart_outcome(const dc_env *env) {
     bool there = fabs(*env->qpos - env->goal[0]) <= 0.5;
     return (dc_outcome){there, there ? 1 : 0};
 }
@@ -225,7 +226,7 @@ static const dc_sim cart_sim = {.engine = &cart_engine,
                                 .set = cart_set,
                                 .step = cart_step,
                                 .observe = cart_observe,
-                                .judge = cart_judge,
+                                .outcome = cart_outcome,
                                 .extra = cart_extra,
                                 .play = cart_play};
 static const dc_family_ops cart_ops = {.noun = "a cart",
@@ -269,7 +270,7 @@ static void test_a_cart_moves(void **state) {
     dc_world *world = cart_world(0);
     assert_int_equal(dc_env_new(&env, world, dc_draws_philox(&draws, 1, 2)), DC_OK);
     assert_int_equal(dc_env_reset(&env, 4, goal), DC_OK);
-    assert_true(goal[0] == -4 && !dc_env_judge(&env).success);
+    assert_true(goal[0] == -4 && !dc_env_outcome(&env).success);
     double start = *dc_env_qpos(&env);
     assert_int_equal(dc_env_step(&env, (double[]){-4}, obs, &outcome), DC_OK);
     assert_true(obs[0] == start - 4 && obs[2] == 1 && outcome.success);

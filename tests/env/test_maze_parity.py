@@ -71,7 +71,7 @@ class Recorder:
 
 
 def play(env, qpos, qvel, goal, actions):
-    """One start in Python, each array with a row for the start and one a step; and the draws of its teleports."""
+    """One start in Python, each array with a row for the start and one per step; and the draws of its teleports."""
     mujoco.mj_resetData(env.model, env.data)
     env.set_state(qpos, qvel)
     env.cur_goal_xy = np.array(goal)

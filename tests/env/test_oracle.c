@@ -141,7 +141,7 @@ typedef struct heard {
     int told, most;
 } heard;
 
-static bool tell(void *ctx) {
+static bool progress(void *ctx) {
     heard *h = ctx;
     return ++h->told < h->most;
 }
@@ -159,7 +159,7 @@ static void play(const char *name, int64_t episodes, int64_t rows, heard *h, dc_
     assert_int_equal(status, DC_OK);
     gen.world = world;
     gen.rows = rows;
-    gen.tell = tell;
+    gen.progress = progress;
     gen.ctx = h;
     dc_gen_rows out = {.extra = calloc((size_t)(n * spec.family->extra + 1), 8)};
     out.obs = calloc((size_t)(n * spec.family->obs), sizeof(float));

@@ -219,8 +219,8 @@ def test_wrong_files():
         make_run(scratch)
         data = ["--data", scratch.at("data.npz")]
         bad(2, "there is no episode 10 in data of 10", "render", "pointmaze-medium-v0", *data, "--episode", 10, *out)
-        bad(1, "'qpos' has 2 values a row", "render", TASKS, *data, *out)
-        bad(1, "'qpos' has 2 values a row", "render", "puzzle-3x3-v0", *data, *out)
+        bad(1, "'qpos' has 2 values per row", "render", TASKS, *data, *out)
+        bad(1, "'qpos' has 2 values per row", "render", "puzzle-3x3-v0", *data, *out)
         bad(2, "no checkpoint of step 7", "render", scratch.at("run"), "--step", 7, *out)
         bad(2, ["no episode 15 of 15", "--episodes"], "render", scratch.at("run"), "--episode", 15, *out)
         bad(2, ["no camera 'up'", "back"], "render", TASKS, "--camera", "up", *out)

@@ -201,7 +201,7 @@ static void check_net(world *w, const char *name, int members) {
     dc_keep(&g, y);
     assert_int_equal(dc_graph_finish(&g, -1), DC_OK);
     assert_int_equal(dc_exec_init(&exec, &g, &w->params.slabs, NULL), DC_OK);
-    dc_view in = dc_value(&exec, x), out = dc_value(&exec, y);
+    dc_tensor in = dc_value(&exec, x), out = dc_value(&exec, y);
     for (int i = 0; i < ROWS * n->in; i++)
         in.p[i] = (dc_real)sin(1 + 3 * i);
     dc_exec_run(&exec, &dc_backend_cpu);

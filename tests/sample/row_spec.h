@@ -74,7 +74,7 @@ static inline void add_segments(dc_row_table *t, const row_spec *s) {
 static inline void add_propagation(dc_row_table *t, const row_spec *s) {
     dc_goal_mix mix = {s->goal_current, s->goal_future, s->goal_random, (int)s->goal_law};
     dc_rows_add(t, (dc_row_rule){"state", s->goal_pairs ? DC_ROW_PAIR : DC_ROW_START,
-                                 .draws = DC_STREAM_PROP});
+                                 .draws = DC_STREAM_STATE});
     dc_rows_add(t, (dc_row_rule){"later", DC_ROW_AFTER, .of = "state", .steps = s->n});
     if (s->goal_pairs)
         dc_rows_add(t, (dc_row_rule){"goal", DC_ROW_END, .of = "state"});
@@ -118,7 +118,7 @@ static inline int rule_of(const dc_sampler *sampler, const char *name) {
 // A rule's values (batch); NULL if there is no such rule, or if it is not filled.
 static inline const int64_t *values_of(const dc_sampler *sampler, const char *name) {
     int rule = dc_rows_find(dc_sampler_rows(sampler), name);
-    return rule < 0 ? NULL : dc_sampler_stream(sampler, rule);
+    return rule < 0 ? NULL : dc_sampler_drawn(sampler, rule);
 }
 
 #endif

@@ -131,7 +131,7 @@ static void expect_feed(const rig *r, int m, int feed, const char *step) {
     assert_int_equal(b.used, !none);
     if (none) return;
     assert_int_equal(b.width, !f->column || f->one_hot ? 1 : f->take ? f->take : f->column->width);
-    const int64_t *rows = dc_sampler_stream(r->check[m], f->rule);
+    const int64_t *rows = dc_sampler_drawn(r->check[m], f->rule);
     const float *got = (const float *)(const void *)(step + b.offset);
     for (int row = 0; row < BATCH; row++)
         for (int c = 0; c < b.width; c++) {

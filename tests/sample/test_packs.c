@@ -92,8 +92,8 @@ static void check_packs(const dc_dataset *data, int known) {
         assert_near_all(&packed.rig, &full.rig, 2e-6);
         int needed = 0;
         for (int r = 0; r < PAIRS; r++)
-            needed += (dc_sampler_stream(sampler, FIRST)[r] > known) +
-                      (dc_sampler_stream(sampler, SECOND)[r] > known);
+            needed += (dc_sampler_drawn(sampler, FIRST)[r] > known) +
+                      (dc_sampler_drawn(sampler, SECOND)[r] > known);
         assert_int_equal(packed.feeds.packs[0].count + packed.feeds.packs[1].count, needed);
         assert_int_equal(packed.rig.exec.used[packed.feeds.packs[0].input], PAIRS + needed);
     }

@@ -76,7 +76,7 @@ static void walks_stop_at_the_end(void **state) {
     enum { STATES = 30, K = 7 };
     dc_dataset data = equal_data(STATES, 4), mixed = mixed_data();
     dc_row_table rows = table_of(2);
-    start(&rows, "state", DC_STREAM_PROP);
+    start(&rows, "state", DC_STREAM_STATE);
     after(&rows, "next", "state", 1);
     after(&rows, "later", "state", K);
     after(&rows, "latest", "later", K);
@@ -110,7 +110,7 @@ static void waypoints_do_not_pass_the_goal(void **state) {
     enum { K = 4 };
     dc_dataset data = mixed_data();
     dc_row_table rows = table_of(3);
-    start(&rows, "state", DC_STREAM_PROP);
+    start(&rows, "state", DC_STREAM_STATE);
     goal(&rows, "goal", "state", DC_STREAM_GOAL, (dc_goal_mix){0.1, 0.4, 0.5, DC_LAW_UNIFORM}, 0.9);
     toward(&rows, "waypoint", "state", "goal", K);
     dc_sampler *sampler = make(&data, &rows);
@@ -143,7 +143,7 @@ static void waypoints_follow_the_goals(void **state) {
     const double gamma = 0.8;
     dc_dataset data = equal_data(STATES, 3);
     dc_row_table rows = table_of(4);
-    start(&rows, "state", DC_STREAM_PROP);
+    start(&rows, "state", DC_STREAM_STATE);
     goal(&rows, "goal", "state", DC_STREAM_GOAL, (dc_goal_mix){0, 1, 0, DC_LAW_GEOMETRIC}, gamma);
     toward(&rows, "waypoint", "state", "goal", K);
     dc_sampler *sampler = make(&data, &rows);
@@ -174,7 +174,7 @@ static void goals_of_one_state(void **state) {
     const double share[KINDS] = {0.2, 0.5, 0.3};
     dc_dataset data = equal_data(STATES, 50);
     dc_row_table rows = table_of(5);
-    start(&rows, "state", DC_STREAM_PROP);
+    start(&rows, "state", DC_STREAM_STATE);
     goal(&rows, "goal", "state", DC_STREAM_GOAL,
          (dc_goal_mix){share[0], share[1], share[2], DC_LAW_GEOMETRIC}, 0.5);
     goal(&rows, "actor_goal", "state", DC_STREAM_ACTOR_GOAL, (dc_goal_mix){0, 1, 0, DC_LAW_UNIFORM},
@@ -212,7 +212,7 @@ static void pure_goals(void **state) {
     (void)state;
     dc_dataset data = mixed_data();
     dc_row_table rows = table_of(6);
-    start(&rows, "state", DC_STREAM_PROP);
+    start(&rows, "state", DC_STREAM_STATE);
     after(&rows, "next", "state", 1);
     goal(&rows, "any", "state", DC_STREAM_GOAL, (dc_goal_mix){0, 0, 1, DC_LAW_UNIFORM}, 0);
     goal(&rows, "same", "state", DC_STREAM_ACTOR_GOAL, (dc_goal_mix){1, 0, 0, DC_LAW_UNIFORM}, 0);
@@ -246,7 +246,7 @@ static void discounts_are_the_rules_own(void **state) {
     static const char *const names[2] = {"near", "far"};
     dc_dataset data = equal_data(STATES, 5);
     dc_row_table rows = table_of(7);
-    start(&rows, "state", DC_STREAM_PROP);
+    start(&rows, "state", DC_STREAM_STATE);
     goal(&rows, "near", "state", DC_STREAM_GOAL, (dc_goal_mix){0, 1, 0, DC_LAW_GEOMETRIC},
          gammas[0]);
     goal(&rows, "far", "near", DC_STREAM_ACTOR_GOAL, (dc_goal_mix){0, 1, 0, DC_LAW_GEOMETRIC},
@@ -283,7 +283,7 @@ static void last_states_have_nothing_ahead(void **state) {
     (void)state;
     dc_dataset data = mixed_data();
     dc_row_table rows = table_of(8);
-    start(&rows, "state", DC_STREAM_PROP);
+    start(&rows, "state", DC_STREAM_STATE);
     goal(&rows, "any", "state", DC_STREAM_GOAL, (dc_goal_mix){0, 0, 1, DC_LAW_UNIFORM}, 0.9);
     after(&rows, "beyond", "any", 3);
     goal(&rows, "ahead", "any", DC_STREAM_ACTOR_GOAL, (dc_goal_mix){0, 1, 0, DC_LAW_GEOMETRIC},
@@ -319,7 +319,7 @@ static void steps_have_their_sign(void **state) {
     char names[PAIRS][24];
     dc_dataset data = mixed_data();
     dc_row_table rows = table_of(9);
-    start(&rows, "state", DC_STREAM_PROP);
+    start(&rows, "state", DC_STREAM_STATE);
     start(&rows, "other", DC_STREAM_GROUND);
     after(&rows, "later", "state", 3);
     goal(&rows, "goal", "state", DC_STREAM_GOAL, (dc_goal_mix){0.3, 0.3, 0.4, DC_LAW_UNIFORM}, 0);
@@ -362,7 +362,7 @@ static dc_status middle(void *ctx, int64_t n, const int64_t *i, const int64_t *j
 // A tree, rules on it, rules that only serve those, and rules that have nothing to do with it.
 static dc_row_table mixed_table(dc_split split) {
     dc_row_table rows = {.seed = 10, .batch = 70, .choose = middle};
-    start(&rows, "state", DC_STREAM_PROP);
+    start(&rows, "state", DC_STREAM_STATE);
     goal(&rows, "goal", "state", DC_STREAM_GOAL, (dc_goal_mix){0.2, 0.5, 0.3, DC_LAW_GEOMETRIC},
          0.9);
     dc_rows_add(&rows, (dc_row_rule){"node", DC_ROW_TREE, .draws = DC_STREAM_SLOT, .slots = 6,
@@ -415,7 +415,7 @@ static void rules_meet_on_a_tree(void **state) {
     drop(&data);
 }
 
-// The parts of a table, each in a sampler of its own, are the streams of the whole.
+// The parts of a table, each in a sampler of its own, are the rules of the whole.
 static void check_parts(const dc_dataset *data, const dc_row_table *rows) {
     dc_sampler *all = make(data, rows), *part[2];
     static const dc_row_part parts[2] = {DC_ROWS_ON_TREE, DC_ROWS_OFF_TREE};
@@ -427,10 +427,10 @@ static void check_parts(const dc_dataset *data, const dc_row_table *rows) {
             next(part[p], step);
         for (int rule = 0; rule < rows->count; rule++) {
             int owner = is_on_tree(rows->rule[rule].name) ? 0 : 1;
-            const int64_t *is = dc_sampler_stream(part[owner], rule);
+            const int64_t *is = dc_sampler_drawn(part[owner], rule);
             assert_non_null(is);
-            assert_null(dc_sampler_stream(part[1 - owner], rule));
-            assert_memory_equal(is, dc_sampler_stream(all, rule), (size_t)rows->batch * sizeof *is);
+            assert_null(dc_sampler_drawn(part[1 - owner], rule));
+            assert_memory_equal(is, dc_sampler_drawn(all, rule), (size_t)rows->batch * sizeof *is);
         }
     }
     assert_null(dc_sampler_slot(part[1]));
@@ -448,7 +448,7 @@ static void parts_are_the_whole(void **state) {
         check_parts(&equal, &rows);
     }
     dc_row_table none = table_of(11); // without a tree all rules are off it
-    start(&none, "state", DC_STREAM_PROP);
+    start(&none, "state", DC_STREAM_STATE);
     after(&none, "later", "state", 4);
     check_parts(&data, &none);
     drop(&data);
@@ -463,7 +463,7 @@ static void tables_are_checked(void **state) {
     dc_sampler *sampler;
     for (int bad = 0; bad < 6; bad++) {
         dc_row_table rows = table_of(12);
-        start(&rows, "state", DC_STREAM_PROP);
+        start(&rows, "state", DC_STREAM_STATE);
         dc_goal_mix mix = {0, bad == 0 ? 0.5 : 1, bad == 1 ? 0.5 : 0, DC_LAW_GEOMETRIC};
         goal(&rows, "goal", "state", DC_STREAM_GOAL, mix, bad == 2 ? 1 : 0.5);
         toward(&rows, "waypoint", "state", "goal", bad == 3 ? 0 : 4);

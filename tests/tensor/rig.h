@@ -55,7 +55,7 @@ static inline void rig_close(rig *t) {
 }
 
 static inline void fill(const rig *t, dc_ref input, uint64_t seed) {
-    dc_view v = dc_value(&t->exec, input);
+    dc_tensor v = dc_value(&t->exec, input);
     for (int64_t i = 0; i < (int64_t)v.rows * v.cols; i++)
         v.p[i] = (dc_real)uniform(seed, (uint64_t)i);
 }

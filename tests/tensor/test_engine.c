@@ -91,7 +91,7 @@ static void stack_open(stack *s, int rest) {
     rig_finish(t, dc_expectile(g, "loss", dc_rows(g, s->y, rest, TRAINED), target, -1, 0.7), 5, 0);
     fill(t, goal, 21);
     fill(t, s->x, 22);
-    dc_view x = dc_value(&t->exec, s->x);
+    dc_tensor x = dc_value(&t->exec, s->x);
     for (int i = 0; i < TRAINED * WIDTH; i++)
         x.p[rest * WIDTH + i] = (dc_real)uniform(23, (uint64_t)i);
 }
@@ -112,7 +112,7 @@ static void test_stopped_rows_do_not_train(void **state) {
     dc_real *before = malloc((size_t)slabs->size * sizeof *before);
     assert_non_null(before);
     memcpy(before, slabs->grad, (size_t)slabs->size * sizeof *before);
-    dc_view x = dc_value(&stacked.rig.exec, stacked.x);
+    dc_tensor x = dc_value(&stacked.rig.exec, stacked.x);
     for (int i = 0; i < REST * WIDTH; i++)
         x.p[i] = x.p[(REST + TRAINED) * WIDTH + i] = (dc_real)(50 * uniform(24, (uint64_t)i));
     run(&stacked.rig);
@@ -190,7 +190,7 @@ static void test_weights_used_twice(void **state) {
     run(&t);
     run(&t); // a second run starts from zero again
     dc_real want[WIDTH] = {0}, three = 3;
-    dc_view v1 = dc_value(&t.exec, x1), v2 = dc_value(&t.exec, x2);
+    dc_tensor v1 = dc_value(&t.exec, x1), v2 = dc_value(&t.exec, x2);
     for (int c = 0; c < WIDTH; c++) {
         double sum1 = 0, sum2 = 0;
         for (int r = 0; r < 7; r++)
@@ -325,7 +325,7 @@ static void test_ensemble_is_separate_networks(void **state) {
     rig both, one;
     dc_ref y2 = build_members(&both, 2), y1 = build_members(&one, 1);
     double loss = (double)run(&both), sum = 0;
-    dc_view y = dc_value(&both.exec, y2);
+    dc_tensor y = dc_value(&both.exec, y2);
     for (int e = 0; e < 2; e++) {
         copy_member(&both, &one, e);
         sum += (double)run(&one) / 2;

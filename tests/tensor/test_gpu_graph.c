@@ -32,7 +32,7 @@ static uint16_t to_bf16(float x) { // to the nearest, or even
 }
 
 static void send_input(const dc_program *p, const rig *t, dc_ref input) {
-    dc_view v = dc_value(&t->exec, input);
+    dc_tensor v = dc_value(&t->exec, input);
     dc_cuda_input to = dc_program_input(p, input);
     size_t width = to.half ? sizeof(uint16_t) : sizeof(float),
            numbers = (size_t)v.rows * (size_t)to.ld;
@@ -330,7 +330,7 @@ static double room(const networks *n, const form *f, int64_t count) {
 }
 
 static void note_value(worst *w, const networks *n, dc_program *p, dc_ref r, const form *f) {
-    dc_view v = dc_value(&n->rig.exec, r);
+    dc_tensor v = dc_value(&n->rig.exec, r);
     int64_t count = (int64_t)v.e * v.rows * v.cols;
     float *got = calloc((size_t)count, sizeof *got);
     assert_non_null(got);

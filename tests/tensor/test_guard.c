@@ -26,7 +26,7 @@ static void test_bad_numbers_are_found(void **state) {
     const char *inputs[] = {"online", "ema"};
     for (int v = 0; v < 3; v++) {
         for (int i = 0; i < 2; i++) {
-            dc_view in = dc_value(&t.exec, i);
+            dc_tensor in = dc_value(&t.exec, i);
             check_found(&t, in.p, bad[v], inputs[i]);
             check_found(&t, in.p + (int64_t)in.rows * in.cols - 1, bad[v], inputs[i]);
         }

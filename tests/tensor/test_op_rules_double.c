@@ -27,7 +27,7 @@ typedef struct stack {
 
 static void lose(const dc_exec *x, dc_ref r) {
     if (x->graph->nodes[x->graph->nodes[r].base].op < DC_FIRST_COMPUTED) return;
-    dc_view v = dc_value(x, r);
+    dc_tensor v = dc_value(x, r);
     for (int e = 0; e < v.e; e++)
         for (int64_t k = 0; k < (int64_t)v.rows * v.cols; k++)
             v.p[e * v.step + k] = NAN;
@@ -231,7 +231,7 @@ static void change_row(const rig *t, int i, int r) {
         }
 }
 
-static bool row_differs(dc_view v, const dc_real *other, int r) {
+static bool row_differs(dc_tensor v, const dc_real *other, int r) {
     for (int e = 0; e < v.e; e++) {
         int64_t at = ((int64_t)e * v.rows + r) * v.cols;
         if (memcmp(v.p + e * v.step + (int64_t)r * v.cols, other + at,
@@ -242,7 +242,7 @@ static bool row_differs(dc_view v, const dc_real *other, int r) {
 }
 
 // (e, rows, cols)
-static dc_real *copy_of(dc_view v) {
+static dc_real *copy_of(dc_tensor v) {
     size_t each = (size_t)v.rows * (size_t)v.cols;
     dc_real *copy = malloc((size_t)v.e * each * sizeof *copy);
     assert_non_null(copy);
@@ -284,7 +284,7 @@ static bool own_rows_only(const rig *t, dc_ref y, int i, const dc_real *before, 
     for (int q = 0; q < row->rows; q++) {
         change_row(t, i, q);
         dc_exec_run(&t->exec, &dc_backend_cpu);
-        dc_view v = dc_value(&t->exec, y);
+        dc_tensor v = dc_value(&t->exec, y);
         for (int r = 0; r < v.rows; r++) {
             if (!row_differs(v, before, r)) continue;
             *any = true;
@@ -304,7 +304,7 @@ static void test_rowwise(void **state) {
         rig t;
         dc_ref in[3], y = open_forward(&t, c, in);
         dc_exec_run(&t.exec, &dc_backend_cpu);
-        dc_view v = dc_value(&t.exec, y);
+        dc_tensor v = dc_value(&t.exec, y);
         dc_real *before = copy_of(v);
         for (int i = 0; i < c->count && v.e * v.rows * v.cols * c->shape[0][1] > 1; i++) {
             bool own = own_rows_only(&t, y, i, before, &any[c->op][i]);
@@ -331,7 +331,7 @@ static void test_rows_in_use(void **state) {
         rig t;
         dc_ref in[3], y = open_forward(&t, c, in);
         dc_exec_run(&t.exec, &dc_backend_cpu);
-        dc_view v = dc_value(&t.exec, y);
+        dc_tensor v = dc_value(&t.exec, y);
         dc_real *whole = copy_of(v);
         int want = v.rows;
         for (int i = 0; i < c->count; i++) {

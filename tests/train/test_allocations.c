@@ -70,7 +70,7 @@ static char root[] = "/tmp/dcrl_allocations_XXXXXX", folder[64];
 static long calls_at[2];    // after the first step, before the last
 static size_t memory_at[2]; // bytes in use then
 
-// The run tells its progress at most five times a second; steps are counted by the log instead.
+// The run tells its progress at most five times per second; steps are counted by the log instead.
 static ssize_t log_write(int fd, const void *bytes, size_t n) {
     static const int64_t marks[2] = {1, 201};
     int64_t step = strtoll(bytes, NULL, 10);

@@ -28,7 +28,7 @@ void dc_gemm(bool a_t, bool b_t, int m, int n, int k, const dc_real *a, int lda,
              int ldb, dc_real beta, dc_real *c, int ldc);
 
 // Row r of member e.
-static inline dc_real *dc_row(dc_view v, int e, int64_t r) {
+static inline dc_real *dc_row(dc_tensor v, int e, int64_t r) {
     return v.p + e * v.step + r * v.cols;
 }
 

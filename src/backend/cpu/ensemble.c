@@ -2,7 +2,7 @@
 #include "backend/cpu/cpu.h"
 
 // The member that is least at number m; the first of equals, or the first that is NaN.
-static int least_at(dc_view v, int64_t m) {
+static int least_at(dc_tensor v, int64_t m) {
     int least = 0;
     for (int e = 1; e < v.e; e++) {
         dc_real so_far = v.p[least * v.step + m], next = v.p[e * v.step + m];
@@ -12,15 +12,15 @@ static int least_at(dc_view v, int64_t m) {
 }
 
 void dc_cpu_ensemble_min_fwd(const dc_exec *x, const dc_node *n) {
-    dc_view v = dc_value(x, n->in[0]), y = dc_output(x, n);
+    dc_tensor v = dc_value(x, n->in[0]), y = dc_output(x, n);
     for (int64_t m = 0; m < (int64_t)y.rows * y.cols; m++)
         y.p[m] = v.p[least_at(v, m) * v.step + m];
 }
 
 void dc_cpu_ensemble_min_bwd(const dc_exec *x, const dc_node *n) {
     if (!dc_wants(x, n, 0)) return;
-    dc_view v = dc_input_value(x, n, 0), dx = dc_input_gradient(x, n, 0),
-            dy = dc_gradient(x, dc_self(x, n));
+    dc_tensor v = dc_input_value(x, n, 0), dx = dc_input_gradient(x, n, 0),
+              dy = dc_gradient(x, dc_self(x, n));
     bool add = dc_adds(x, n, 0);
     for (int64_t m = 0; m < (int64_t)dy.rows * dy.cols; m++) {
         int least = least_at(v, m);
@@ -32,7 +32,7 @@ void dc_cpu_ensemble_min_bwd(const dc_exec *x, const dc_node *n) {
 }
 
 void dc_cpu_ensemble_mean_fwd(const dc_exec *x, const dc_node *n) {
-    dc_view v = dc_value(x, n->in[0]), y = dc_output(x, n);
+    dc_tensor v = dc_value(x, n->in[0]), y = dc_output(x, n);
     for (int64_t m = 0; m < (int64_t)y.rows * y.cols; m++) {
         dc_real sum = 0;
         for (int e = 0; e < v.e; e++)
@@ -43,7 +43,7 @@ void dc_cpu_ensemble_mean_fwd(const dc_exec *x, const dc_node *n) {
 
 void dc_cpu_ensemble_mean_bwd(const dc_exec *x, const dc_node *n) {
     if (!dc_wants(x, n, 0)) return;
-    dc_view dx = dc_input_gradient(x, n, 0), dy = dc_gradient(x, dc_self(x, n));
+    dc_tensor dx = dc_input_gradient(x, n, 0), dy = dc_gradient(x, dc_self(x, n));
     bool add = dc_adds(x, n, 0);
     for (int64_t m = 0; m < (int64_t)dy.rows * dy.cols; m++)
         for (int e = 0; e < dx.e; e++) {

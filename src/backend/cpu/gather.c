@@ -4,7 +4,7 @@
 #include <string.h>
 
 void dc_cpu_unpack_fwd(const dc_exec *x, const dc_node *n) {
-    dc_view index = dc_value(x, n->in[0]), from = dc_value(x, n->in[1]), y = dc_output(x, n);
+    dc_tensor index = dc_value(x, n->in[0]), from = dc_value(x, n->in[1]), y = dc_output(x, n);
     for (int e = 0; e < y.e; e++)
         for (int64_t r = 0; r < y.rows; r++) {
             bool given = index.p[r] >= 0;
@@ -15,7 +15,7 @@ void dc_cpu_unpack_fwd(const dc_exec *x, const dc_node *n) {
 DC_CPU_NO_GRADIENT(unpack)
 
 void dc_cpu_splice_fwd(const dc_exec *x, const dc_node *n) {
-    dc_view from = dc_value(x, n->in[0]), part = dc_value(x, n->in[1]), y = dc_output(x, n);
+    dc_tensor from = dc_value(x, n->in[0]), part = dc_value(x, n->in[1]), y = dc_output(x, n);
     for (int r = 0; r < y.rows; r++) {
         dc_real *row = dc_row(y, 0, r);
         memcpy(row, dc_row(from, 0, r), (size_t)n->cols * sizeof *row);
@@ -25,7 +25,7 @@ void dc_cpu_splice_fwd(const dc_exec *x, const dc_node *n) {
 
 void dc_cpu_splice_bwd(const dc_exec *x, const dc_node *n) {
     if (!dc_wants(x, n, 1)) return;
-    dc_view dx = dc_input_gradient(x, n, 1), dy = dc_gradient(x, dc_self(x, n));
+    dc_tensor dx = dc_input_gradient(x, n, 1), dy = dc_gradient(x, dc_self(x, n));
     bool add = dc_adds(x, n, 1);
     for (int r = 0; r < dy.rows; r++)
         for (int c = 0; c < dx.cols; c++) {
@@ -35,7 +35,7 @@ void dc_cpu_splice_bwd(const dc_exec *x, const dc_node *n) {
 }
 
 void dc_cpu_repeat_fwd(const dc_exec *x, const dc_node *n) {
-    dc_view from = dc_value(x, n->in[0]), y = dc_output(x, n);
+    dc_tensor from = dc_value(x, n->in[0]), y = dc_output(x, n);
     int times = (int)n->a;
     for (int e = 0; e < y.e; e++)
         for (int64_t r = 0; r < y.rows; r++)
@@ -45,7 +45,7 @@ void dc_cpu_repeat_fwd(const dc_exec *x, const dc_node *n) {
 DC_CPU_NO_GRADIENT(repeat)
 
 void dc_cpu_pick_best_fwd(const dc_exec *x, const dc_node *n) {
-    dc_view worth = dc_value(x, n->in[0]), from = dc_value(x, n->in[1]), y = dc_output(x, n);
+    dc_tensor worth = dc_value(x, n->in[0]), from = dc_value(x, n->in[1]), y = dc_output(x, n);
     int group = (int)n->a;
     for (int64_t r = 0; r < y.rows; r++) {
         int64_t best = r * group;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 typedef struct job {
-    dc_view x, y, dx, dy; // dx, dy and x: trained rows in backward
+    dc_tensor x, y, dx, dy; // dx, dy and x: trained rows in backward
     bool add;
 } job;
 

@@ -9,11 +9,11 @@
 enum { COLUMNS_MAX = 8192 }; // widest layer: a row of h fits on the stack
 
 typedef struct job {
-    dc_view x, scale, bias, y;
-    dc_view dx, dscale, dbias, dy; // dx, dy and x: trained rows in backward
-    dc_real *stats;                // (e, rows, 2): mean, 1/std
-    dc_real *partial;              // (e, blocks, 2, cols): sums for scale and bias
-    int blocks, rows, lo;          // blocks a member; rows of the whole node; first trained row
+    dc_tensor x, scale, bias, y;
+    dc_tensor dx, dscale, dbias, dy; // dx, dy and x: trained rows in backward
+    dc_real *stats;                  // (e, rows, 2): mean, 1/std
+    dc_real *partial;                // (e, blocks, 2, cols): sums for scale and bias
+    int blocks, rows, lo;            // blocks per member; rows of the whole node; first trained row
     bool want_x, want_w, add_x;
 } job;
 
@@ -109,7 +109,7 @@ static void bwd_block(void *ctx, int block) {
 }
 
 // Add up the blocks' sums, in order: part 0 for scale, 1 for bias.
-static void reduce(const job *j, dc_view out, int part, bool add) {
+static void reduce(const job *j, dc_tensor out, int part, bool add) {
     int cols = j->x.cols;
     for (int e = 0; e < out.e; e++) {
         dc_real *d = out.p + e * out.step;

@@ -13,9 +13,9 @@ enum { MEAN, MOST, WHICH, ROW_STATS }; // what stands before the marks of a row
 _Static_assert((int)ROW_STATS == (int)DC_IQE_STATS, "the size of aux");
 
 typedef struct job {
-    dc_view x, y, out;
-    dc_view d, dout; // gradients of x or y and of the output, trained rows
-    dc_real *aux;    // (rows, ROW_STATS + cols), from row lo in backward
+    dc_tensor x, y, out;
+    dc_tensor d, dout; // gradients of x or y and of the output, trained rows
+    dc_real *aux;      // (rows, ROW_STATS + cols), from row lo in backward
     dc_real m;
     int group, mark; // mark: OPENS for the gradient of x, CLOSES for that of y
     bool add;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 typedef struct job {
-    dc_view x, w, b, y;     // x (e or 1, n, in), w (e, in, out), b (e, 1, out), y (e, n, out)
-    dc_view dx, dw, db, dy; // dx and dy cover the trained rows only, and so does x in backward
+    dc_tensor x, w, b, y;     // x (e or 1, n, in), w (e, in, out), b (e, 1, out), y (e, n, out)
+    dc_tensor dx, dw, db, dy; // dx and dy cover the trained rows only, and so does x in backward
     dc_real beta_x, beta_w, beta_b;
     int row_blocks, w_blocks; // of one ensemble member
     bool want_x, want_w;

@@ -12,8 +12,8 @@ static dc_real side(dc_real p, dc_real t, double below) {
 }
 
 void dc_cpu_expectile_fwd(const dc_exec *x, const dc_node *n) {
-    dc_view p = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]);
-    dc_view w = n->in_count > 2 ? dc_value(x, n->in[2]) : p;
+    dc_tensor p = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]);
+    dc_tensor w = n->in_count > 2 ? dc_value(x, n->in[2]) : p;
     double sum = 0;
     int64_t count = (int64_t)p.rows * p.cols;
     for (int e = 0; e < p.e; e++)
@@ -29,8 +29,9 @@ void dc_cpu_expectile_fwd(const dc_exec *x, const dc_node *n) {
 
 // d/dp of input 0 (sign 1) or d/dt of input 1 (sign -1).
 static void expectile_grad(const dc_exec *x, const dc_node *n, int input, dc_real sign) {
-    dc_view p = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]), d = dc_gradient(x, n->in[input]);
-    dc_view w = n->in_count > 2 ? dc_value(x, n->in[2]) : p;
+    dc_tensor p = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]),
+              d = dc_gradient(x, n->in[input]);
+    dc_tensor w = n->in_count > 2 ? dc_value(x, n->in[2]) : p;
     int64_t count = (int64_t)p.rows * p.cols;
     dc_real dy = *dc_gradient(x, dc_self(x, n)).p, scale = sign * dy * 4 / (dc_real)(p.e * count);
     bool adds = dc_adds(x, n, input);
@@ -51,7 +52,7 @@ void dc_cpu_expectile_bwd(const dc_exec *x, const dc_node *n) {
 }
 
 void dc_cpu_mean_fwd(const dc_exec *x, const dc_node *n) {
-    dc_view v = dc_value(x, n->in[0]);
+    dc_tensor v = dc_value(x, n->in[0]);
     double sum = 0;
     int64_t count = (int64_t)v.rows * v.cols;
     for (int e = 0; e < v.e; e++)
@@ -62,7 +63,7 @@ void dc_cpu_mean_fwd(const dc_exec *x, const dc_node *n) {
 
 void dc_cpu_mean_bwd(const dc_exec *x, const dc_node *n) {
     if (!dc_wants(x, n, 0)) return;
-    dc_view d = dc_gradient(x, n->in[0]);
+    dc_tensor d = dc_gradient(x, n->in[0]);
     int64_t count = (int64_t)d.rows * d.cols;
     dc_real each = *dc_gradient(x, dc_self(x, n)).p / (dc_real)(d.e * count);
     bool add = dc_adds(x, n, 0);
@@ -81,8 +82,8 @@ static double logistic(double v) {
 }
 
 void dc_cpu_bce_fwd(const dc_exec *x, const dc_node *n) {
-    dc_view p = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]);
-    dc_view w = n->in_count > 2 ? dc_value(x, n->in[2]) : p;
+    dc_tensor p = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]);
+    dc_tensor w = n->in_count > 2 ? dc_value(x, n->in[2]) : p;
     int64_t count = (int64_t)p.rows * p.cols;
     double sum = 0;
     for (int e = 0; e < p.e; e++)
@@ -97,8 +98,8 @@ void dc_cpu_bce_fwd(const dc_exec *x, const dc_node *n) {
 
 void dc_cpu_bce_bwd(const dc_exec *x, const dc_node *n) {
     if (!dc_wants(x, n, 0)) return;
-    dc_view p = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]), d = dc_gradient(x, n->in[0]);
-    dc_view w = n->in_count > 2 ? dc_value(x, n->in[2]) : p;
+    dc_tensor p = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]), d = dc_gradient(x, n->in[0]);
+    dc_tensor w = n->in_count > 2 ? dc_value(x, n->in[2]) : p;
     int64_t count = (int64_t)p.rows * p.cols;
     double dy = (double)*dc_gradient(x, dc_self(x, n)).p, scale = dy * n->b / (double)(p.e * count);
     bool add = dc_adds(x, n, 0);
@@ -113,7 +114,7 @@ void dc_cpu_bce_bwd(const dc_exec *x, const dc_node *n) {
 }
 
 void dc_cpu_square_fwd(const dc_exec *x, const dc_node *n) {
-    dc_view p = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]);
+    dc_tensor p = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]);
     int64_t count = (int64_t)p.rows * p.cols;
     double sum = 0;
     for (int e = 0; e < p.e; e++)
@@ -125,7 +126,8 @@ void dc_cpu_square_fwd(const dc_exec *x, const dc_node *n) {
 }
 
 static void square_grad(const dc_exec *x, const dc_node *n, int input, dc_real sign) {
-    dc_view p = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]), d = dc_gradient(x, n->in[input]);
+    dc_tensor p = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]),
+              d = dc_gradient(x, n->in[input]);
     int64_t count = (int64_t)p.rows * p.cols;
     dc_real dy = *dc_gradient(x, dc_self(x, n)).p;
     dc_real scale = sign * dy * (dc_real)(2 * n->a / (double)(p.e * count));
@@ -145,7 +147,7 @@ void dc_cpu_square_bwd(const dc_exec *x, const dc_node *n) {
 }
 
 // Mean of |x| plus a little: what relative_mean divides by.
-static double size_of(dc_view v) {
+static double size_of(dc_tensor v) {
     double sum = 0;
     int64_t count = (int64_t)v.rows * v.cols;
     for (int e = 0; e < v.e; e++)
@@ -162,7 +164,7 @@ void dc_cpu_relative_mean_fwd(const dc_exec *x, const dc_node *n) {
 
 void dc_cpu_relative_mean_bwd(const dc_exec *x, const dc_node *n) {
     if (!dc_wants(x, n, 0)) return;
-    dc_view v = dc_value(x, n->in[0]), d = dc_gradient(x, n->in[0]);
+    dc_tensor v = dc_value(x, n->in[0]), d = dc_gradient(x, n->in[0]);
     int64_t count = (int64_t)d.rows * d.cols;
     double dy = (double)*dc_gradient(x, dc_self(x, n)).p;
     dc_real each = (dc_real)(dy / size_of(v) / (double)(d.e * count));

@@ -4,9 +4,9 @@
 #include "backend/cpu/cpu.h"
 
 typedef struct job {
-    dc_view x, y, out;    // x (e, n, d), y (e, m, d), out (e, n, m); x: trained rows in backward
-    dc_view dx, dy, dout; // dout (e, trained rows, m)
-    dc_real beta;         // 1: add
+    dc_tensor x, y, out;    // x (e, n, d), y (e, m, d), out (e, n, m); x: trained rows in backward
+    dc_tensor dx, dy, dout; // dout (e, trained rows, m)
+    dc_real beta;           // 1: add
 } job;
 
 static void fwd_rows(const void *ctx, int e, int r0, int r1) {

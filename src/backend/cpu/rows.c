@@ -5,9 +5,9 @@
 #include <math.h>
 
 typedef struct job {
-    dc_view x, y, out; // inputs and output; trained rows of the inputs in backward
-    dc_view d, dout;   // gradients of one input and of the output
-    dc_real sign;      // of that input in x - y
+    dc_tensor x, y, out; // inputs and output; trained rows of the inputs in backward
+    dc_tensor d, dout;   // gradients of one input and of the output
+    dc_real sign;        // of that input in x - y
     bool add;
 } job;
 

@@ -22,7 +22,7 @@ static double expectation(const dc_real *x, const dc_real *q, int cols) {
 }
 
 void dc_cpu_expected_fwd(const dc_exec *x, const dc_node *n) {
-    dc_view v = dc_value(x, n->in[0]), q = dc_value(x, n->in[1]), y = dc_output(x, n);
+    dc_tensor v = dc_value(x, n->in[0]), q = dc_value(x, n->in[1]), y = dc_output(x, n);
     for (int64_t r = 0; r < y.rows; r++)
         y.p[r] = (dc_real)expectation(v.p + r * v.cols, q.p + r * v.cols, v.cols);
 }
@@ -30,7 +30,8 @@ void dc_cpu_expected_fwd(const dc_exec *x, const dc_node *n) {
 // d y / d x_c = p_c (q_c - y)
 void dc_cpu_expected_bwd(const dc_exec *x, const dc_node *n) {
     if (!dc_wants(x, n, 0)) return;
-    dc_view v = dc_input_value(x, n, 0), q = dc_value(x, n->in[1]), d = dc_input_gradient(x, n, 0);
+    dc_tensor v = dc_input_value(x, n, 0), q = dc_value(x, n->in[1]),
+              d = dc_input_gradient(x, n, 0);
     const dc_real *dy = dc_gradient(x, dc_self(x, n)).p; // rows [lo, hi)
     bool add = dc_adds(x, n, 0);
     for (int64_t r = 0; r < v.rows; r++) {
@@ -45,7 +46,7 @@ void dc_cpu_expected_bwd(const dc_exec *x, const dc_node *n) {
 }
 
 void dc_cpu_log_likelihood_fwd(const dc_exec *x, const dc_node *n) {
-    dc_view v = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]);
+    dc_tensor v = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]);
     double sum = 0;
     for (int64_t r = 0; r < v.rows; r++) {
         const dc_real *xs = v.p + r * v.cols, *ts = t.p + r * v.cols;
@@ -59,7 +60,7 @@ void dc_cpu_log_likelihood_fwd(const dc_exec *x, const dc_node *n) {
 // d y / d x_c = (t_c - p_c sum t) / rows
 void dc_cpu_log_likelihood_bwd(const dc_exec *x, const dc_node *n) {
     if (!dc_wants(x, n, 0)) return;
-    dc_view v = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]), d = dc_gradient(x, n->in[0]);
+    dc_tensor v = dc_value(x, n->in[0]), t = dc_value(x, n->in[1]), d = dc_gradient(x, n->in[0]);
     double dy = (double)*dc_gradient(x, dc_self(x, n)).p / v.rows;
     bool add = dc_adds(x, n, 0);
     for (int64_t r = 0; r < v.rows; r++) {

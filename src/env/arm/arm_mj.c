@@ -185,7 +185,7 @@ static bool succeeds(const dc_env *env) {
     return count_holding(env) == conditions(dc_arm_of(env));
 }
 
-static dc_outcome judge(const dc_env *env) {
+static dc_outcome outcome(const dc_env *env) {
     double reward = dc_arm_state_of(env)->success ? 1 : 0;
     if (env->world->spec.task) reward = count_holding(env) - conditions(dc_arm_of(env));
     return (dc_outcome){dc_arm_state_of(env)->success, reward};
@@ -467,7 +467,7 @@ const dc_sim dc_arm_sim = {
     .set = set,
     .step = step,
     .observe = observe,
-    .judge = judge,
+    .outcome = outcome,
     .extra = extra,
     .physics = physics,
     .camera = "front",

@@ -46,12 +46,12 @@ static void paint_cube(const dc_scene *v, int k) {
     double x = is[0] - want[0], y = is[1] - want[1], z = is[2] - want[2];
     bool there = s->aimed && sqrt(x * x + y * y + z * z) <= v->spec->family->tolerance;
     int mark = named(v, mjOBJ_BODY, "object_target_%d", k),
-        slot = mark < 0 ? -1 : v->model->body_mocapid[mark];
+        mocap = mark < 0 ? -1 : v->model->body_mocapid[mark];
     paint_body(v, "object_%d", k, cubes[k][there], 1);
     paint_body(v, "object_target_%d", k, cubes[k][0], s->aimed ? 0.2F : 0);
-    if (slot < 0 || !s->aimed) return;
-    memcpy(v->data->mocap_pos + (ptrdiff_t)3 * slot, want, 3 * sizeof *want);
-    memcpy(v->data->mocap_quat + (ptrdiff_t)4 * slot, (double[4]){1, 0, 0, 0}, 4 * sizeof(double));
+    if (mocap < 0 || !s->aimed) return;
+    memcpy(v->data->mocap_pos + (ptrdiff_t)3 * mocap, want, 3 * sizeof *want);
+    memcpy(v->data->mocap_quat + (ptrdiff_t)4 * mocap, (double[4]){1, 0, 0, 0}, 4 * sizeof(double));
 }
 
 // Buttons, and in a scene the handles that they lock.

@@ -1,4 +1,4 @@
-// Mazes, see maze.h; facts for the tables of who lives in them, see robots.h.
+// Mazes, see maze.h; facts of the robots in them, see robots.h.
 #include "env/maze/robots.h"
 
 #include <math.h>

@@ -24,7 +24,7 @@ static bool within(const double *a, const double *b, double reach) {
     return sqrt(fma(y, y, x * x)) <= reach;
 }
 
-dc_outcome dc_maze_judge(const dc_env *env) {
+dc_outcome dc_maze_outcome(const dc_env *env) {
     const dc_env_spec *spec = spec_of(env);
     const dc_env_family *f = spec->family;
     bool there = within(env->qpos + f->goal_at, env->goal, f->tolerance);

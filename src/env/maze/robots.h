@@ -36,7 +36,7 @@ typedef struct dc_maze_robot {
 // Start an episode of a task. Nullable: goal
 void dc_maze_begin(dc_env *env, const dc_maze_robot *robot, const dc_maze_task *task, double *goal);
 void dc_maze_set(dc_env *env, const double *qpos, const double *qvel, const double *extra);
-dc_outcome dc_maze_judge(const dc_env *env);
+dc_outcome dc_maze_outcome(const dc_env *env);
 void dc_maze_jump(dc_env *env); // through a teleport, if the robot stands on one's entrance
 void dc_maze_physics(dc_env *env, const double *action, int steps);
 void dc_maze_aim(const dc_env_spec *spec, struct mjvCamera_ *camera);
@@ -46,9 +46,9 @@ void dc_maze_pose(dc_env *env);
 // A cell's centre with the reference's noise of up to 1 per axis (two draws).
 void dc_maze_near(dc_env *env, dc_cell cell, double xy[2]);
 
-// ---- data: led along shortest ways (collect_mj.c) ----
+// ---- data: led along shortest paths (collect_mj.c) ----
 
-// The next action of a robot that is to go to a place nearby.
+// The next action of a robot that is to go to a position nearby.
 typedef void dc_maze_act(const dc_gen *gen, dc_env *env, const double to[2], double *action);
 // Play an episode of navigate or stitch into its rows.
 dc_status dc_maze_play(const dc_gen *gen, dc_env *env, const dc_gen_rows *out,

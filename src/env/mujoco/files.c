@@ -2,7 +2,7 @@
 #include "env/mujoco/engine.h"
 
 #include "base/file.h"
-#include "base/place.h"
+#include "base/install.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ dc_status dc_model_check(const mjModel *m, const dc_env_family *f, int controls,
 static const char *descriptions(char *path, size_t size) {
     const char *named = getenv("DCRL_OGBENCH");
     if (named) return named;
-    return dc_place_shared("ogbench", path, size) ? path : DC_DESCRIPTIONS;
+    return dc_install_folder("ogbench", path, size) ? path : DC_DESCRIPTIONS;
 }
 
 dc_status dc_model_folder(const char *name, char *path, size_t size) {

@@ -1,6 +1,6 @@
-// Where this code lies, see place.h. The kernel's list of mappings names the file of every address, be it
+// Where this code lies, see install.h. The kernel's list of mappings names the file of every address, be it
 // a program or a library, with its whole path; argv[0] and dladdr may give a relative one.
-#include "base/place.h"
+#include "base/install.h"
 
 #include "base/file.h"
 
@@ -36,7 +36,7 @@ static bool own_folder(char *folder, size_t size) {
     return true;
 }
 
-bool dc_place_shared(const char *name, char *path, size_t size) {
+bool dc_install_folder(const char *name, char *path, size_t size) {
     static const char *const up[] = {"..", "../.."}; // from bin/ and lib/, from lib/ARCHITECTURE/
     char folder[LINE_SIZE];
     if (!own_folder(folder, sizeof folder)) return false;
