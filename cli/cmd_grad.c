@@ -162,35 +162,48 @@ static void print_losses(const dc_agent *agent, const float *losses, bool json) 
     dc_text_fini(&out);
 }
 
-static dc_status evaluate(dc_agent *agent, const dc_run *run, const flags *f, bool json) {
-    const dc_slabs *slabs = &agent->params.slabs;
+static dc_status output_init(output *o, const dc_agent *agent, int64_t updates) {
     size_t most = (size_t)agent->params.count * 3 + 2 * DC_METRICS_MAX;
-    float losses[DC_METRICS_MAX] = {0};
-    output o = {calloc(most, sizeof *o.tensors),
-                calloc(most, sizeof *o.names),
-                losses,
-                0,
-                malloc((size_t)slabs->size * sizeof(dc_real)),
-                calloc(DC_METRICS_MAX * ((size_t)f->updates + 1), sizeof(float))};
-    dc_status status = o.tensors && o.names && o.grad && o.path
-                           ? DC_OK
-                           : dc_fail(DC_NO_MEMORY, NULL, "no memory for the gradients");
+    *o = (output){.tensors = calloc(most, sizeof *o->tensors),
+                  .names = calloc(most, sizeof *o->names),
+                  .losses = calloc(DC_METRICS_MAX, sizeof *o->losses),
+                  .grad = malloc((size_t)agent->params.slabs.size * sizeof *o->grad),
+                  .path = calloc(DC_METRICS_MAX * ((size_t)updates + 1), sizeof *o->path)};
+    if (o->tensors && o->names && o->losses && o->grad && o->path) return DC_OK;
+    return dc_fail(DC_NO_MEMORY, NULL, "no memory for the gradients");
+}
+
+static void output_fini(output *o) {
+    free(o->path);
+    free(o->grad);
+    free(o->losses);
+    free(o->names);
+    free(o->tensors);
+}
+
+// Run the batch once, keep losses and gradients, then train on it.
+static void compute(output *o, dc_agent *agent, const dc_run *run, int64_t updates) {
+    const dc_slabs *slabs = &agent->params.slabs;
+    dc_agent_run(agent);
+    memcpy(o->grad, slabs->grad, (size_t)slabs->size * sizeof(dc_real));
+    put_losses(o, agent);
+    put_slab(o, &agent->params, o->grad, "", slabs->size);
+    train(agent, run, updates, o->path);
+    if (!updates) return;
+    put_slab(o, &agent->params, slabs->live, "after/", slabs->size);
+    put_slab(o, &agent->params, slabs->ema, "after/target_", slabs->ema_size);
+    put_path(o, agent, updates);
+}
+
+static dc_status evaluate(dc_agent *agent, const dc_run *run, const flags *f, bool json) {
+    output o;
+    dc_status status = output_init(&o, agent, f->updates);
     if (status == DC_OK) {
-        dc_agent_run(agent);
-        memcpy(o.grad, slabs->grad, (size_t)slabs->size * sizeof(dc_real));
-        put_losses(&o, agent);
-        put_slab(&o, &agent->params, o.grad, "", slabs->size);
-        train(agent, run, f->updates, o.path);
-        if (f->updates) put_slab(&o, &agent->params, slabs->live, "after/", slabs->size);
-        if (f->updates) put_slab(&o, &agent->params, slabs->ema, "after/target_", slabs->ema_size);
-        if (f->updates) put_path(&o, agent, f->updates);
+        compute(&o, agent, run, f->updates);
         status = dc_st_write(f->out, o.tensors, o.count, NULL, 0);
     }
-    if (status == DC_OK) print_losses(agent, losses, json);
-    free(o.path);
-    free(o.grad);
-    free(o.names);
-    free(o.tensors);
+    if (status == DC_OK) print_losses(agent, o.losses, json);
+    output_fini(&o);
     return status;
 }
 

@@ -194,7 +194,7 @@ static dc_row_table rows_of(const flags *f, const keys *k) {
     }
     dc_rows_add(&r, (dc_row_rule){.name = "state",
                                   .kind = k->goal_pairs ? DC_ROW_PAIR : DC_ROW_START,
-                                  .draws = DC_STREAM_PROP});
+                                  .draws = DC_STREAM_STATE});
     dc_rows_add(&r,
                 (dc_row_rule){.name = "later", .kind = DC_ROW_AFTER, .of = "state", .steps = k->n});
     if (k->goal_pairs)

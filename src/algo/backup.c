@@ -146,7 +146,7 @@ static stack *stack_of(stacks *s, dc_use use) {
 // Feed rows [state | goal | action of the state] at a row, or as a pack; distances have no action.
 static void feed_pair(dc_agent *a, dc_ref input, int row0, const char *state, const char *goal,
                       dc_pack *pack) {
-    dc_field end = {DC_FIELD_NONE, NULL, 0};
+    dc_field end = {DC_FIELD_NONE, 0, NULL};
     dc_field fields[] = {OBS(state), OBS(goal), a->method.form->acts ? ACT(state) : end, end};
     dc_batch_feed(a, input, row0, fields, 1, pack);
 }

@@ -25,20 +25,19 @@ typedef enum dc_field_kind {
 
 typedef struct dc_field {
     dc_field_kind kind;
-    const char
-        *row;  // name of a rule (sample/rows.h); NULL in inference, which has one situation per row
-    int width; // BLANK, NOISE, TIME
+    int width;       // BLANK, NOISE, TIME
+    const char *row; // name of a rule (sample/rows.h); NULL in inference: one situation per row
 } dc_field;
 
-#define OBS(row)       ((dc_field){DC_FIELD_OBS, row, 0})
-#define GOAL(row)      ((dc_field){DC_FIELD_GOAL, row, 0})
-#define ACT(row)       ((dc_field){DC_FIELD_ACT, row, 0})
-#define STEPS(row)     ((dc_field){DC_FIELD_STEPS, row, 0})
-#define BLANK(width)   ((dc_field){DC_FIELD_BLANK, NULL, width})
-#define NOISE(width)   ((dc_field){DC_FIELD_NOISE, NULL, width})
-#define TIME(width)    ((dc_field){DC_FIELD_TIME, NULL, width})
-#define CHOICE         ((dc_field){DC_FIELD_CHOICE, NULL, 0})
-#define DC_FIELDS(...) ((const dc_field[]){__VA_ARGS__, {DC_FIELD_NONE, NULL, 0}})
+#define OBS(row)       ((dc_field){DC_FIELD_OBS, 0, row})
+#define GOAL(row)      ((dc_field){DC_FIELD_GOAL, 0, row})
+#define ACT(row)       ((dc_field){DC_FIELD_ACT, 0, row})
+#define STEPS(row)     ((dc_field){DC_FIELD_STEPS, 0, row})
+#define BLANK(width)   ((dc_field){DC_FIELD_BLANK, width, NULL})
+#define NOISE(width)   ((dc_field){DC_FIELD_NOISE, width, NULL})
+#define TIME(width)    ((dc_field){DC_FIELD_TIME, width, NULL})
+#define CHOICE         ((dc_field){DC_FIELD_CHOICE, 0, NULL})
+#define DC_FIELDS(...) ((const dc_field[]){__VA_ARGS__, {DC_FIELD_NONE, 0, NULL}})
 
 // Columns that a list of fields takes.
 int dc_fields_width(const dc_method *m, const dc_field *fields);

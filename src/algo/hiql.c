@@ -99,7 +99,7 @@ static dc_ref represent(dc_agent *a) {
     for (int i = 0; i < PAIRS; i++) {
         fields[i][0] = OBS(pairs[i].state);
         fields[i][1] = GOAL(pairs[i].goal);
-        fields[i][2] = (dc_field){DC_FIELD_NONE, NULL, 0};
+        fields[i][2] = (dc_field){DC_FIELD_NONE, 0, NULL};
         parts[i] = fields[i];
     }
     dc_ref x = dc_batch_stack(a, "rep", PAIRS, parts);
@@ -114,7 +114,7 @@ static dc_ref value_input(dc_agent *a, const char *name, int first, int count, d
     for (int i = 0; i < count; i++) {
         fields[i][0] = OBS(pairs[first + i].state);
         fields[i][1] = phi >= 0 ? BLANK(seen_goal(&a->method)) : GOAL(pairs[first + i].goal);
-        fields[i][2] = (dc_field){DC_FIELD_NONE, NULL, 0};
+        fields[i][2] = (dc_field){DC_FIELD_NONE, 0, NULL};
         parts[i] = fields[i];
     }
     dc_ref x = dc_batch_stack(a, name, count, parts);

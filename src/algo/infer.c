@@ -17,7 +17,7 @@ int dc_infer_goal(const dc_infer *q) {
 }
 
 static int field_width(const dc_infer *q, const dc_field *f) {
-    dc_field one[] = {*f, {DC_FIELD_NONE, NULL, 0}};
+    dc_field one[] = {*f, {DC_FIELD_NONE, 0, NULL}};
     return f->kind == DC_FIELD_GOAL ? dc_infer_goal(q) : dc_fields_width(q->method, one);
 }
 
