@@ -12,11 +12,7 @@ extern "C" {
 #include <cuda_runtime.h>
 #include <vector>
 
-enum {
-    BATCH_MAX = 8192,
-    ROWS = 64,
-    TEAM = 8
-}; // TEAM threads count for a row
+enum { BATCH_MAX = 8192, ROWS = 64, TEAM = 8 }; // TEAM threads count for a row
 
 typedef struct slot_words {
     int64_t generation, cursor, start, length;
@@ -30,7 +26,7 @@ typedef struct draw_job {
     slot_words *renewed; // (batch) what the slot becomes after this batch, at its last row
     int32_t *last;       // (batch) slot whose last row this is, else -1
     int64_t *stream[DC_RULES_MAX]; // (batch) each: what is drawn
-    int ring_steps; // fed: steps that lie in the ring; 0: rows are drawn here
+    int ring_steps;                // fed: steps that lie in the ring; 0: rows are drawn here
     int64_t step_bytes;
 } draw_job;
 static_assert(sizeof(draw_job) + 64 <= 4096, "parameters of a kernel");
@@ -39,8 +35,9 @@ typedef struct feed_job {
     void *out;
     int ld;
     bool half;
-    const void *column; // NULL: the rule's integer itself
-    dc_type type;       // of its values
+    bool copies;              // floats of a column, as they are
+    const void *column;       // NULL: the rule's integer itself
+    dc_type type;             // of its values
     const float *mean, *rate; // Nullable: what `take` values are scaled by
     int width, skip, take, one_hot, repeat;
     dc_draw draw;
@@ -91,14 +88,14 @@ __device__ static dc_segment pop(const draw_job &j, uint32_t number, slot_words 
     return dc_tree_segment(&j.laws, slot->start, slot->length, t);
 }
 
-// The slot of every row, and for each row of the block how many before and after took the same.
-__device__ static void draw_trees(const draw_job &j, uint64_t step) {
+// The slot of every row, and for each row of the block how many before and after took the same. One of a row's threads gets
+// the node that its slot hands out; the others false.
+__device__ static bool draw_node(const draw_job &j, uint64_t step, int row, dc_segment *node) {
     extern __shared__ uint32_t pick[];
     for (int row = threadIdx.x; row < j.batch; row += blockDim.x)
         pick[row] = dc_draw_slot(&j.laws, step, (uint32_t)row);
     __syncthreads();
-    int row = blockIdx.x * ROWS + threadIdx.x / TEAM, part = threadIdx.x % TEAM;
-    int before = 0, after = 0;
+    int part = threadIdx.x % TEAM, before = 0, after = 0;
     uint32_t mine = row < j.batch ? pick[row] : ~0u;
     for (int r = part; r < j.batch; r += TEAM) {
         bool same = pick[r] == mine;
@@ -109,27 +106,28 @@ __device__ static void draw_trees(const draw_job &j, uint64_t step) {
         before += __shfl_xor_sync(~0u, before, d);
         after += __shfl_xor_sync(~0u, after, d);
     }
-    if (part || row >= j.batch) return;
+    if (part || row >= j.batch) return false;
     slot_words slot = j.slot[mine];
-    dc_segment node = pop(j, mine, &slot, before);
-    dc_draw_rows(&j.laws, DC_ROWS_ON_TREE, step, (uint32_t)row, node, j.stream);
+    *node = pop(j, mine, &slot, before);
     j.last[row] = after ? -1 : (int32_t)mine;
     if (!after) j.renewed[row] = slot;
+    return true;
 }
 
-// The first blocks draw the rules on the tree, the others the rest, each for their own rows.
-__global__ static void __launch_bounds__(ROWS *TEAM) draw(const __grid_constant__ draw_job j,
-                                                          int ahead) {
+// The first blocks draw the rules on the tree, the others the rest, each for their own rows. Both call one copy of the
+// rules' code, which is long, and fetched anew each time the kernel runs.
+__global__ static void __launch_bounds__(ROWS *TEAM)
+    draw(const __grid_constant__ draw_job j, int ahead) {
     uint64_t step = j.state->step + (uint64_t)ahead;
     int trees = j.laws.tree >= 0 ? (j.batch + ROWS - 1) / ROWS : 0;
-    if ((int)blockIdx.x < trees) {
-        draw_trees(j, step);
-        return;
-    }
-    int row = ((int)blockIdx.x - trees) * blockDim.x + threadIdx.x;
-    dc_segment none = {0, 0, 0};
-    if (row < j.batch)
-        dc_draw_rows(&j.laws, DC_ROWS_OFF_TREE, step, (uint32_t)row, none, j.stream);
+    bool tree = (int)blockIdx.x < trees;
+    int row = tree ? blockIdx.x * ROWS + threadIdx.x / TEAM
+                   : ((int)blockIdx.x - trees) * blockDim.x + threadIdx.x;
+    dc_segment node = {0, 0, 0};
+    bool mine = tree ? draw_node(j, step, row, &node) : row < j.batch;
+    if (!mine) return;
+    dc_row_part part = tree ? DC_ROWS_ON_TREE : DC_ROWS_OFF_TREE;
+    dc_draw_rows(&j.laws, part, step, (uint32_t)row, node, j.stream);
 }
 
 __device__ static float value(const feed_job &f, int64_t at) {
@@ -176,12 +174,21 @@ __global__ static void pack_rows(const pack_job *packs, const int *firsts, int b
     if (threadIdx.x == 0 && used) *used = base;
 }
 
+__device__ static void put(const feed_job &f, int64_t at, float v) {
+    if (f.half)
+        ((__nv_bfloat16 *)f.out)[at] = __float2bfloat16(v);
+    else
+        ((float *)f.out)[at] = v;
+}
+
 // A warp copies a row of a feed. Slots move on here, when no row reads them any more.
-__global__ static void gather(const __grid_constant__ draw_job j, const feed_job *feeds, int feed_count, int ahead) {
+__global__ static void gather(const __grid_constant__ draw_job j, const feed_job *feeds,
+                              int feed_count, int ahead) {
     int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x & 31;
     int f = warp / j.batch, row = warp % j.batch;
     if (f >= feed_count) return;
-    if (f == 0 && j.laws.tree >= 0 && lane == 0 && j.last[row] >= 0) j.slot[j.last[row]] = j.renewed[row];
+    if (f == 0 && j.laws.tree >= 0 && lane == 0 && j.last[row] >= 0)
+        j.slot[j.last[row]] = j.renewed[row];
     feed_job feed = feeds[f];
     uint64_t step = j.state->step + (uint64_t)ahead;
     if (j.ring_steps && feed.column)
@@ -189,15 +196,16 @@ __global__ static void gather(const __grid_constant__ draw_job j, const feed_job
     int64_t from = feed.draw != DC_DRAW_NONE ? 0 : feed.rows ? feed.rows[row] : row;
     int place = feed.place ? (int)feed.place[row] : row;
     if (place < 0) return;
+    if (feed.copies) { // what most are, and what is soon done
+        const float *row_at = (const float *)feed.column + from * feed.width + feed.skip;
+        for (int c = lane; c < feed.take; c += 32)
+            put(feed, (int64_t)place * feed.ld + c, row_at[c]);
+        return;
+    }
     for (int copy = 0; copy < feed.repeat; copy++) {
         int64_t to = ((int64_t)place * feed.repeat + copy) * feed.ld;
-        for (int c = lane; c < feed.take; c += 32) {
-            float v = cell(j, feed, step, row, copy, from, c);
-            if (feed.half)
-                ((__nv_bfloat16 *)feed.out)[to + c] = __float2bfloat16(v);
-            else
-                ((float *)feed.out)[to + c] = v;
-        }
+        for (int c = lane; c < feed.take; c += 32)
+            put(feed, to + c, cell(j, feed, step, row, copy, from, c));
     }
 }
 
@@ -337,6 +345,8 @@ static dc_status send_feeds(dc_gpu_sampler *t, const origin *o, dc_program *prog
             take_block(o, f, &job);
         else if (feed->column)
             DC_TRY(take_column(o, feed, &job));
+        job.copies = job.column && job.type == DC_TYPE_F32 && job.draw == DC_DRAW_NONE &&
+                     !job.one_hot && !job.mean && job.repeat == 1;
         list.push_back(job);
     }
     t->feed_count = (int)list.size();
@@ -393,9 +403,9 @@ extern "C" void dc_gpu_columns_free(dc_gpu_columns *shared) {
     delete shared;
 }
 
-extern "C" dc_status dc_gpu_sampler_new(dc_gpu_sampler **out, dc_gpu_columns *shared, dc_program *program,
-                                 const dc_sampler *sampler, const dc_feeds *feeds,
-                                 const dc_dataset *data) {
+extern "C" dc_status dc_gpu_sampler_new(dc_gpu_sampler **out, dc_gpu_columns *shared,
+                                        dc_program *program, const dc_sampler *sampler,
+                                        const dc_feeds *feeds, const dc_dataset *data) {
     *out = NULL;
     dc_gpu_sampler *t = new dc_gpu_sampler();
     t->cuda = shared->cuda;
@@ -408,8 +418,9 @@ extern "C" dc_status dc_gpu_sampler_new(dc_gpu_sampler **out, dc_gpu_columns *sh
 }
 
 extern "C" dc_status dc_gpu_sampler_fed(dc_gpu_sampler **out, dc_cuda *cuda, dc_program *program,
-                                 const dc_sampler *sampler, const dc_feeds *feeds,
-                                 const dc_feeder *feeder, int member, const void *ring, int steps) {
+                                        const dc_sampler *sampler, const dc_feeds *feeds,
+                                        const dc_feeder *feeder, int member, const void *ring,
+                                        int steps) {
     *out = NULL;
     dc_gpu_sampler *t = new dc_gpu_sampler();
     t->cuda = cuda;

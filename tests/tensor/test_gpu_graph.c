@@ -494,17 +494,17 @@ static dc_ref build_networks(networks *n, dc_mlp *actor, const net_case *c) {
     return dc_add(g, loss, far_squares(g, "gain", c, q));
 }
 
-static void open_networks(networks *n, const net_case *c, uint64_t seed) {
+static void open_networks_of(networks *n, const net_case *c, uint64_t seed, bool norm) {
     rig *t = &n->rig;
     dc_mlp actor = {0};
     *n = (networks){.room = c->act ? POLICY_ROOM : 1};
     dc_mlp_declare(&t->net, &t->params,
-                   &(dc_mlp_spec){"critic", c->e, c->in, c->out, &c->hidden, 1, true, true});
+                   &(dc_mlp_spec){"critic", c->e, c->in, c->out, &c->hidden, 1, norm, true});
     int critics = t->params.count;
     if (c->act)
         dc_mlp_declare(
             &actor, &t->params,
-            &(dc_mlp_spec){"actor", 1, c->in - c->act, c->act, &c->hidden, 1, true, false});
+            &(dc_mlp_spec){"actor", 1, c->in - c->act, c->act, &c->hidden, 1, norm, false});
     assert_int_equal(dc_graph_init(&t->graph), DC_OK);
     rig_finish(t, build_networks(n, &actor, c), seed, 4);
     if (c->act) n->policy = t->params.rows[critics].offset;
@@ -512,9 +512,13 @@ static void open_networks(networks *n, const net_case *c, uint64_t seed) {
         t->params.slabs.ema[i] *= 0.9f;
     for (int i = 0; i < n->ins; i++)
         fill(t, n->in[i], seed + 10 + (uint64_t)i);
-    snprintf(n->name, sizeof n->name, "%d to %d%s, %d x %d wide, e %d, rows %d to %d of %d", c->in,
-             c->out, c->act ? " with policy" : "", c->hidden.count, (int)c->hidden.v[0], c->e,
-             c->lo, c->hi, c->rows);
+    snprintf(n->name, sizeof n->name, "%d to %d%s%s, %d x %d wide, e %d, rows %d to %d of %d",
+             c->in, c->out, c->act ? " with policy" : "", norm ? "" : ", no norm", c->hidden.count,
+             (int)c->hidden.v[0], c->e, c->lo, c->hi, c->rows);
+}
+
+static void open_networks(networks *n, const net_case *c, uint64_t seed) {
+    open_networks_of(n, c, seed, true);
 }
 
 // Networks of widths that run as a whole, each with others of its kind in one graph.
@@ -525,6 +529,26 @@ static void test_networks(void **state) {
     for (int i = 0; i < NET_CASES; i++) {
         networks n;
         open_networks(&n, &net_cases[i], fresh + 100 * (uint64_t)i);
+        compare_all(&n, deep_forms, true);
+    }
+}
+
+static const net_case bare_cases[] = {
+    // without LayerNorm
+    {1, 29, 8, 0, {3, {512, 512, 512}}, 1024, 0, 1024},
+    {2, 33, 1, 0, {3, {256, 256, 256}}, 1100, 64, 1100},
+    {2, 130, 1, 5, {2, {512, 512}}, 520, 0, 520},
+    {1, 200, 5, 0, {2, {1024, 1024}}, 200, 64, 191},
+    {2, 40, 1, 8, {1, {256}}, 333, 192, 300},
+};
+enum { BARE_CASES = sizeof bare_cases / sizeof bare_cases[0] };
+
+static void test_bare_networks(void **state) {
+    (void)state;
+    if (!cuda) skip();
+    for (int i = 0; i < BARE_CASES; i++) {
+        networks n;
+        open_networks_of(&n, &bare_cases[i], fresh + 100 * (uint64_t)(NET_CASES + i), false);
         compare_all(&n, deep_forms, true);
     }
 }
@@ -629,8 +653,10 @@ static void open_qrl(networks *n, dc_ref *over_mean, dc_ref *lam) {
     rig *t = &n->rig;
     dc_mlp dynamics;
     *n = (networks){.name = "QRL's losses", .room = 1};
-    dc_mlp_declare(&t->net, &t->params, "phi", 1, OBS, &hidden, LATENT, 1, true);
-    dc_mlp_declare(&dynamics, &t->params, "dynamics", 1, LATENT + ACT, &hidden, LATENT, 1, true);
+    dc_mlp_declare(&t->net, &t->params,
+                   &(dc_mlp_spec){"phi", 1, OBS, LATENT, &hidden, 1, true, true});
+    dc_mlp_declare(&dynamics, &t->params,
+                   &(dc_mlp_spec){"dynamics", 1, LATENT + ACT, LATENT, &hidden, 1, true, true});
     assert_int_equal(dc_graph_init(&t->graph), DC_OK);
     rig_finish(t, build_qrl(n, &t->net, &dynamics, over_mean, lam), fresh, 2);
     for (int i = 0; i < n->ins; i++)
@@ -714,8 +740,8 @@ static void test_crl(void **state) {
     networks n = {.name = "CRL's losses", .room = 1};
     rig *t = &n.rig;
     dc_mlp psi;
-    dc_mlp_declare(&t->net, &t->params, "phi", 2, OBS, &hidden, 40, 1, true);
-    dc_mlp_declare(&psi, &t->params, "psi", 2, OBS, &hidden, 40, 1, true);
+    dc_mlp_declare(&t->net, &t->params, &(dc_mlp_spec){"phi", 2, OBS, 40, &hidden, 1, true, true});
+    dc_mlp_declare(&psi, &t->params, &(dc_mlp_spec){"psi", 2, OBS, 40, &hidden, 1, true, true});
     assert_int_equal(dc_graph_init(&t->graph), DC_OK);
     dc_graph *g = &t->graph;
     dc_ref s = new_input(&n, "s", CRL_ROWS, OBS), goal = new_input(&n, "goal", CRL_ROWS, OBS),
@@ -770,9 +796,7 @@ static void train_beside_cpu(const dc_int_list *hidden, bool norm, const form *f
     memcpy(start, s->live, (size_t)count * sizeof *start);
     dc_program *p = compile(t, 0, f->precision);
     assert_told(p, "policy: ", "plain: cuBLASLt",
-                f->precision == DC_FP32 ? "fp32"
-                : norm                  ? "is not 256, 512 or 1024"
-                                        : "without LayerNorm");
+                f->precision == DC_FP32 ? "fp32" : "is not 256, 512 or 1024");
     send_input(p, t, x);
     send_input(p, t, y);
     for (int i = 1; i <= STEPS; i++) {
@@ -853,6 +877,7 @@ int main(int argc, char **argv) { // with an argument only the tests that it nam
         cmocka_unit_test(test_large_ops),
         cmocka_unit_test(test_network_used_twice),
         cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_bare_networks),
         cmocka_unit_test(test_two_heads),
         cmocka_unit_test(test_qrl),
         cmocka_unit_test(test_numbers),

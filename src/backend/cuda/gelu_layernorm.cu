@@ -78,6 +78,8 @@ __global__ static void __launch_bounds__(32 * WARPS, PER > 16 ? 1 : 2) forward(l
     if (n.add) load<float, V, PER>(n.add + (int64_t)e * cols, cols, lane, add);
     load<float, V, PER>(n.scale + (int64_t)e * cols, cols, lane, scale);
     load<float, V, PER>(n.bias + (int64_t)e * cols, cols, lane, bias);
+    upstream_wait(); // the layer's own numbers are there before
+    downstream_start();
     for (int row = blockIdx.x * WARPS + threadIdx.x / 32; row < n.x.rows;
          row += gridDim.x * WARPS) {
         float h[PER], sum = 0, square = 0;
@@ -109,6 +111,8 @@ __global__ static void __launch_bounds__(32 * WARPS, PER > 16 ? 1 : 2)
     backward(layernorm n, tensor dy, tensor dx, float *parts) {
     int warp = threadIdx.x / 32, lane = threadIdx.x & 31, e = blockIdx.y, cols = n.x.cols;
     float d_scale[PER] = {0}, d_bias[PER] = {0}, d_add[PER] = {0};
+    upstream_wait();
+    downstream_start();
     for (int row = blockIdx.x * WARPS + warp; row < dy.rows; row += gridDim.x * WARPS) {
         float x[PER], g[PER], w[PER];
         load<T, V, PER>((const T *)n.x.p + e * n.x.step + (int64_t)row * n.x.ld, cols, lane, x);
@@ -171,13 +175,13 @@ static int forward_blocks(const layernorm *n) {
 }
 
 template <typename T, int V, int PER>
-static void launch(dc_cuda *cuda, const layernorm *n, const tensor *dy, tensor dx, float *parts) {
+static dc_status start(dc_cuda *cuda, const layernorm *n, const tensor *dy, tensor dx,
+                       float *parts) {
     if (!dy)
-        forward<T, V, PER><<<dim3(forward_blocks(n), n->x.e), 32 * WARPS, 0, cuda->stream>>>(*n);
-    else
-        backward<T, V, PER>
-            <<<dim3(dc_layernorm_parts(dy->e, dy->rows), dy->e), 32 * WARPS, 0, cuda->stream>>>(
-                *n, *dy, dx, parts);
+        return launch(cuda, forward<T, V, PER>, dim3(forward_blocks(n), n->x.e), 32 * WARPS, 0, 1,
+                      false, "gelu_layernorm(", *n);
+    return launch(cuda, backward<T, V, PER>, dim3(dc_layernorm_parts(dy->e, dy->rows), dy->e),
+                  32 * WARPS, 0, 1, false, "gelu_layernorm(", *n, *dy, dx, parts);
 }
 
 template <typename T>
@@ -185,17 +189,11 @@ static dc_status choose(dc_cuda *cuda, const layernorm *n, const tensor *dy, ten
                         float *parts) {
     int cols = n->x.cols;
     if (cols > 1024) return dc_layernorm_wide(cuda, n, dy, dx, parts);
-    if (cols % 4)
-        launch<T, 1, 32>(cuda, n, dy, dx, parts);
-    else if (cols <= 128)
-        launch<T, 4, 4>(cuda, n, dy, dx, parts);
-    else if (cols <= 256)
-        launch<T, 4, 8>(cuda, n, dy, dx, parts);
-    else if (cols <= 512)
-        launch<T, 4, 16>(cuda, n, dy, dx, parts);
-    else
-        launch<T, 4, 32>(cuda, n, dy, dx, parts);
-    return dc_cuda_check(cudaGetLastError(), "gelu_layernorm(");
+    if (cols % 4) return start<T, 1, 32>(cuda, n, dy, dx, parts);
+    if (cols <= 128) return start<T, 4, 4>(cuda, n, dy, dx, parts);
+    if (cols <= 256) return start<T, 4, 8>(cuda, n, dy, dx, parts);
+    if (cols <= 512) return start<T, 4, 16>(cuda, n, dy, dx, parts);
+    return start<T, 4, 32>(cuda, n, dy, dx, parts);
 }
 
 dc_status dc_layernorm_fwd(dc_cuda *cuda, const layernorm *n) {

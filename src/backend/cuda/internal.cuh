@@ -214,6 +214,9 @@ static inline int line_of(bool tf32) {
 // + shift) + b = (W^T (scale h) - mean u) / std + v, where u = W^T scale and v = W^T shift + b. So a block can have any
 // columns of a layer: sums over a row go to memory, and who reads the row next adds them up. Backward likewise: the two
 // means of a row that LayerNorm's gradient needs are those of dz u and of dz (z - v) of the layer above.
+//
+// Without LayerNorm (mlp.norm false) h is GELU's result itself, z = W^T h + b, and nothing of the above is there: no fold,
+// stats, sums and norm, and of the sums over rows D_B and D_HEAD alone.
 struct mlp_layer {
     void *w, *wt;                   // (e) panels; wt of the first layer is not there
     int in, in_pad;                 // in_pad: whole lines
@@ -241,6 +244,7 @@ enum { MULTIPROCESSORS = 132 }; // of the largest Hopper GPUs, by which tiles an
 struct mlp {
     int e, layers, width, in, out;
     bool tf32;  // else bf16
+    bool norm;  // LayerNorm follows every GELU
     int across; // tiles side by side in a layer (dc_mlp_across)
     tensor x;   // (1, rows, in), rows padded
     mlp_layer layer[MLP_LAYERS];
@@ -406,6 +410,7 @@ struct piece { // that a block of the update takes
     int64_t offset;
     int matrix, e, row; // a strip of rows of a member of a matrix; matrix -1: flat, `count` numbers
     int count;
+    int shadow; // of a flat one, all of whose numbers have bf16 copies: which; -1: they have none
 };
 enum { PIECE = 4096, SECTOR = 32 };
 
@@ -454,8 +459,9 @@ struct update_job {
     bool whole_norm;        // the norm is taken of all gradients, not of parts that blocks left
     const final_op *finals; // (final_count)
     int final_count;
-    const shadow *shadows; // (shadow_count)
-    int shadow_count;
+    const shadow *
+        shadows; // (shadow_count); the first loose_count are copied after the update, the others with it
+    int shadow_count, loose_count;
     const piece
         *pieces; // (piece_count); the first train_count are updated here, the others with their dW
     int piece_count, train_count;
@@ -467,7 +473,7 @@ enum { NORM_BLOCKS = 256, SUM_BLOCK = 128 };
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *job);
 dc_status dc_update_run(dc_cuda *cuda, const update_job *job); // after the sums; not the networks'
 dc_status dc_tick_run(dc_cuda *cuda, const update_job *job);
-dc_status dc_shadows_copy(dc_cuda *cuda, const update_job *job); // bf16 copies, after all updates
+dc_status dc_shadows_copy(dc_cuda *cuda, const update_job *job); // loose ones, after all updates
 dc_status dc_shadows_run(dc_cuda *cuda, const update_job *job);  // and panels, without an update
 
 #endif

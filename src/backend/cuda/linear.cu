@@ -173,6 +173,8 @@ dc_status dc_gemm_cuda(dc_cuda *cuda, dc_precision precision, tensor a, bool a_t
 __global__ static void head_fwd(tensor x, tensor w, tensor bias, tensor y) {
     int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x & 31,
         e = blockIdx.y;
+    upstream_wait();
+    downstream_start();
     if (row >= y.rows) return;
     const float *weights = (const float *)w.p + e * w.step,
                 *b = (const float *)bias.p + e * bias.step;
@@ -188,12 +190,14 @@ __global__ static void head_fwd(tensor x, tensor w, tensor bias, tensor y) {
 
 dc_status dc_head_fwd(dc_cuda *cuda, tensor x, tensor w, tensor bias, tensor y) {
     if (x.e == 1) x.step = 0;
-    head_fwd<<<dim3(div_up(y.rows, 8), y.e), 256, 0, cuda->stream>>>(x, w, bias, y);
-    return dc_cuda_check(cudaGetLastError(), "head_fwd(");
+    return launch(cuda, head_fwd, dim3(div_up(y.rows, 8), y.e), 256, 0, 1, false, "head_fwd(", x, w,
+                  bias, y);
 }
 
 __global__ static void head_dx(tensor dy, tensor w, tensor dx, bool add) {
     int c = blockIdx.x * blockDim.x + threadIdx.x, e = blockIdx.z;
+    upstream_wait();
+    downstream_start();
     if (c >= dx.cols) return;
     const float *weights = (const float *)w.p + e * w.step + (int64_t)c * dy.cols;
     for (int row = blockIdx.y; row < dx.rows; row += gridDim.y) {
@@ -208,21 +212,37 @@ __global__ static void head_dx(tensor dy, tensor w, tensor dx, bool add) {
 
 dc_status dc_head_dx(dc_cuda *cuda, tensor dy, tensor w, tensor dx, bool add) {
     int rows = dx.rows < 512 ? dx.rows : 512;
-    head_dx<<<dim3(div_up(dx.cols, 256), rows, dx.e), 256, 0, cuda->stream>>>(dy, w, dx, add);
-    return dc_cuda_check(cudaGetLastError(), "head_dx(");
+    return launch(cuda, head_dx, dim3(div_up(dx.cols, 256), rows, dx.e), 256, 0, 1, false,
+                  "head_dx(", dy, w, dx, add);
 }
 
-__global__ static void bias_fwd(tensor y, tensor bias) {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    int e = blockIdx.y;
-    if (i >= (int64_t)y.rows * y.cols) return;
-    int64_t row = i / y.cols, c = i % y.cols;
-    ((float *)y.p)[e * y.step + row * y.ld + c] += ((const float *)bias.p)[e * bias.step + c];
+// A thread has a column (V: float) or four (float4), and every so many rows.
+template <typename V> __global__ static void bias_fwd(tensor y, tensor bias) {
+    enum { N = sizeof(V) / sizeof(float) };
+    int c = (blockIdx.x * blockDim.x + threadIdx.x) * N, e = blockIdx.z;
+    upstream_wait();
+    downstream_start();
+    if (c >= y.cols) return;
+    const float *b = (const float *)bias.p + e * bias.step + c;
+    float *at = (float *)y.p + e * y.step + c;
+    for (int row = blockIdx.y; row < y.rows; row += gridDim.y) {
+        V v = *(V *)(at + (int64_t)row * y.ld);
+        float *numbers = (float *)&v;
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            numbers[i] += b[i];
+        *(V *)(at + (int64_t)row * y.ld) = v;
+    }
 }
 
 dc_status dc_bias_fwd(dc_cuda *cuda, tensor y, tensor bias) {
-    bias_fwd<<<dim3(div_up((int64_t)y.rows * y.cols, 256), y.e), 256, 0, cuda->stream>>>(y, bias);
-    return dc_cuda_check(cudaGetLastError(), "bias(");
+    enum { THREADS = 128, MOST = 2048 }; // rows side by side
+    bool fours = y.cols % 4 == 0 && y.ld % 4 == 0 && (y.e == 1 || y.step % 4 == 0) &&
+                 (uintptr_t)y.p % 16 == 0;
+    int each = fours ? 4 : 1;
+    dim3 grid(div_up(y.cols, THREADS * each), y.rows < MOST ? y.rows : MOST, y.e);
+    return launch(cuda, fours ? bias_fwd<float4> : bias_fwd<float>, grid, THREADS, 0, 1, true,
+                  "bias(", y, bias);
 }
 
 int dc_head_parts(int rows) {
@@ -259,6 +279,7 @@ __global__ static void head_dw(tensor x, tensor dy, float *parts) {
     if (c < out) { // the bias
         const float *g = (const float *)dy.p + e * dy.step;
         float sum = 0;
+#pragma unroll 16
         for (int row = from; row < to; row++)
             sum += g[(int64_t)row * dy.ld + c];
         part[(int64_t)x.cols * out + c] = sum;

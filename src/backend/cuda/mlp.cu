@@ -2,7 +2,8 @@
 // columns (WIDE; 64 where tiles are few, so that twice as many blocks have half the work each), and what LayerNorm needs
 // of whole rows is put off until the next layer (internal.cuh says how). Groups of four warps have 64 rows of the tile
 // each. All that lies in memory is the same for both widths, but for a network's own sums over a row and what it keeps
-// for backward: a network has one width.
+// for backward: a network has one width. Kernels for networks without LayerNorm (NORM false) are compiled apart, and leave
+// out all that serves it.
 #include "backend/cuda/mlp_numbers.cuh"
 
 enum {
@@ -89,6 +90,17 @@ struct half_sums {
         x = y = 0;
     }
 };
+
+// The two sums over each row of the group, of the tile's columns.
+template <int WIDE>
+__device__ static inline void store_row_sums(const mlp &j, float2 *to, const tile<WIDE> &t,
+                                             const half_sums sums[2]) {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        int64_t row = (int64_t)t.e * j.rows + t.first() + t.row + 8 * h;
+        if (!t.pair) to[row * t.across + t.column0 / WIDE] = sums[h].all;
+    }
+}
 
 // The tile's part of a panel: inputs from step * SPAN on.
 __device__ static inline const char *panel_part(const mlp &j, const void *w, int e, int steps,
@@ -208,12 +220,16 @@ template <typename T> __device__ static void fold_some(const mlp &j, int number)
 
 // The columns' numbers, and the rows' factors of a product and of u: loaded before the product, put into shared memory
 // after it.
-template <int WIDE> struct forward_numbers {
+template <int WIDE, bool NORM> struct forward_numbers {
     float u, v, scale, shift;
     row_sums below;
     __device__ void ask(const mlp &j, const tile<WIDE> &t, int layer) {
         const mlp_layer &l = j.layer[layer];
         int c = threadIdx.x % WIDE, at = t.e * j.width + t.column0 + c;
+        if (!NORM) {
+            v = l.b[at];
+            return;
+        }
         u = layer ? l.fold[at + t.e * j.width] : 0;
         v = layer ? l.fold[at + (t.e + 1) * j.width] : l.b[at];
         scale = l.scale[at];
@@ -221,10 +237,14 @@ template <int WIDE> struct forward_numbers {
         if (layer) below.ask(j, j.layer[layer - 1].stats, t.e, t.row0 + threadIdx.x / 2);
     }
     __device__ void finish(const mlp &j, const tile<WIDE> &t, int layer) {
+        int c = threadIdx.x;
+        if (!NORM) {
+            if (c < WIDE) t.s->v[c] = v;
+            return;
+        }
         float2 r = {0, 1};
         if (layer) r = below.finish_stats(j);
         if (threadIdx.x % 2 == 0) t.s->below[threadIdx.x / 2] = make_float2(r.y, -r.x * r.y);
-        int c = threadIdx.x;
         if (c >= WIDE) return;
         t.s->u[c] = u;
         t.s->v[c] = v;
@@ -240,45 +260,44 @@ template <int WIDE> struct forward_numbers {
     }
 };
 
-template <typename T, int WIDE>
+template <typename T, bool NORM, int WIDE>
 __device__ static void activate(const mlp &j, const mlp_layer &l, const tile<WIDE> &t,
                                 const float *acc, char *out) {
     float2 r[2];
     half_sums sums[2];
 #pragma unroll
     for (int h = 0; h < 2; h++)
-        r[h] = t.s->below[t.group * MLP_ROWS + t.row + 8 * h];
+        r[h] = NORM ? t.s->below[t.group * MLP_ROWS + t.row + 8 * h] : make_float2(1, 0);
     bool keep = l.z && t.first() < j.hi && t.first() + MLP_ROWS > j.lo;
     uint4 *z = keep ? (uint4 *)kept<T>(j, l, t, t.first()) + threadIdx.x % 128 : NULL;
     kept_numbers<T> mine;
 #pragma unroll
     for (int i = 0; i < WIDE / 8; i++) {
         int c = i * 8 + t.pair;
-        float2 u = *(float2 *)&t.s->u[c], v = *(float2 *)&t.s->v[c],
-               scale = *(float2 *)&t.s->scale[c];
+        float2 u, v = *(float2 *)&t.s->v[c], scale = {1, 1};
+        if (NORM) u = *(float2 *)&t.s->u[c], scale = *(float2 *)&t.s->scale[c];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            float2 x = mine.set(i, h, acc[4 * i + 2 * h] * r[h].x + (r[h].y * u.x + v.x),
-                                acc[4 * i + 2 * h + 1] * r[h].x + (r[h].y * u.y + v.y));
+            float a = acc[4 * i + 2 * h], b = acc[4 * i + 2 * h + 1];
+            float2 x = NORM ? mine.set(i, h, a * r[h].x + (r[h].y * u.x + v.x),
+                                       b * r[h].x + (r[h].y * u.y + v.y))
+                            : mine.set(i, h, a + v.x, b + v.y);
             x.x *= gate_of<T>(x.x, x.x * x.x);
             x.y *= gate_of<T>(x.y, x.y * x.y);
-            sums[h].add(i, x.x + x.y, x.x * x.x + x.y * x.y);
+            if (NORM) sums[h].add(i, x.x + x.y, x.x * x.x + x.y * x.y);
             put_pair<T>(out + place<T>(t.row + 8 * h, c), x.x * scale.x, x.y * scale.y);
         }
         if (z) mine.store(z, i);
     }
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        int64_t row = (int64_t)t.e * j.rows + t.first() + t.row + 8 * h;
-        if (!t.pair) l.stats[row * t.across + t.column0 / WIDE] = sums[h].all;
-    }
+    if (NORM) store_row_sums(j, l.stats, t, sums);
 }
 
-template <typename T, int WIDE> __device__ static void run_forward(const mlp &j, int layer) {
+template <typename T, int WIDE, bool NORM>
+__device__ static void run_forward(const mlp &j, int layer) {
     extern __shared__ __align__(1024) char shared[];
     tile<WIDE> t(j, shared + shape<WIDE>::RING, 0);
     if (t.row0 >= j.x.rows) {
-        if (!layer) fold_some<T>(j, blockIdx.x - div_up(j.x.rows, MLP_TILE) * t.across);
+        if (NORM && !layer) fold_some<T>(j, blockIdx.x - div_up(j.x.rows, MLP_TILE) * t.across);
         return;
     }
     if (j.used && t.row0 >= *j.used) {
@@ -295,7 +314,7 @@ template <typename T, int WIDE> __device__ static void run_forward(const mlp &j,
     upstream_wait();
     r.start(steps, rows);
     auto both = [&](int i) { panel(i), rows(i); };
-    forward_numbers<WIDE> numbers;
+    forward_numbers<WIDE, NORM> numbers;
     numbers.ask(j, t, layer);
     float acc[shape<WIDE>::EACH];
     r.run(steps, steps, both, [&](int i) { multiply<T>(t, r, acc, i); });
@@ -303,7 +322,7 @@ template <typename T, int WIDE> __device__ static void run_forward(const mlp &j,
     numbers.finish(j, t, layer);
     __syncthreads(); // nobody reads the ring any more
     char *out = shared + t.group * block_of<T, WIDE>::BYTES;
-    activate<T>(j, l, t, acc, out);
+    activate<T, NORM>(j, l, t, acc, out);
     store_block<T>(j, t, l.h, out);
     stores_wait();
 }
@@ -311,7 +330,7 @@ template <typename T, int WIDE> __device__ static void run_forward(const mlp &j,
 // ---- thin products, at either end: 64 rows times at most 32 columns ----
 
 // The head (of the last layer's rows) or the gradient of some inputs (of the first layer's gradient).
-template <typename T, bool HEAD> __device__ static void run_thin(const mlp &j) {
+template <typename T, bool HEAD, bool NORM> __device__ static void run_thin(const mlp &j) {
     extern __shared__ __align__(1024) char shared[];
     int e = blockIdx.y, row0 = (HEAD ? 0 : j.lo) + blockIdx.x * MLP_ROWS;
     if (HEAD && j.used && row0 >= *j.used) {
@@ -338,7 +357,7 @@ template <typename T, bool HEAD> __device__ static void run_thin(const mlp &j) {
     auto ask = [&](int i) { ask_panel(i), ask_rows(i); };
     __shared__ float2 stats[MLP_ROWS];
     row_sums sums;
-    if (HEAD) sums.ask(j, l.stats, e, row0 + threadIdx.x / 2);
+    if (HEAD && NORM) sums.ask(j, l.stats, e, row0 + threadIdx.x / 2);
     float acc[16];
     r.run(steps, steps, ask, [&](int i) {
 #pragma unroll
@@ -346,7 +365,7 @@ template <typename T, bool HEAD> __device__ static void run_thin(const mlp &j) {
             mma<T, THIN>(acc, factor(r.address(i) + k, 1024, 16),
                          factor(r.address(i) + PIECE_BYTES + k, 1024, 16), i || k);
     });
-    if (HEAD) {
+    if (HEAD && NORM) {
         stats[threadIdx.x / 2] = sums.finish_stats(j);
         __syncthreads();
     }
@@ -359,7 +378,8 @@ template <typename T, bool HEAD> __device__ static void run_thin(const mlp &j) {
             at = row0 + in_block;
         if (c >= count || at >= end) continue;
         float v = acc[i];
-        if (HEAD) {
+        if (HEAD && !NORM) v += j.head_b[e * j.out + c];
+        if (HEAD && NORM) {
             const float *f = j.head_fold + e * 2 * THIN + c;
             float2 s = stats[in_block];
             v = (v - s.x * f[0]) * s.y + f[THIN];
@@ -472,10 +492,11 @@ __device__ static float2 head_means(const mlp &j, int e, int row) {
 }
 
 // The columns' numbers; the rows': mean and spread, and what is taken off of a gradient. As in forward.
-template <int WIDE> struct backward_numbers {
+template <int WIDE, bool NORM> struct backward_numbers {
     float u, v, scale, shift;
     row_sums own, above, below;
     __device__ void ask(const mlp &j, const tile<WIDE> &t, int layer) {
+        if (!NORM) return;
         const mlp_layer &l = j.layer[layer];
         int at = t.e * j.width + t.column0 + threadIdx.x % WIDE;
         int row = t.row0 + threadIdx.x / 2;
@@ -489,6 +510,11 @@ template <int WIDE> struct backward_numbers {
     }
     __device__ void finish(const mlp &j, const tile<WIDE> &t, int layer) {
         int i = threadIdx.x / 2, row = t.row0 + i;
+        if (!NORM) {
+            t.s->row[i] = make_float4(0, 1, 0, 0);
+            t.s->below[i] = make_float2(0, 1);
+            return;
+        }
         float2 r = own.finish_stats(j), b = {0, 1}, m;
         if (layer) b = below.finish_stats(j);
         m = layer < j.layers - 1 ? above.finish(j) : head_means(j, t.e, row);
@@ -543,10 +569,15 @@ __device__ static void head_gradient(const mlp &j, const tile<WIDE> &t, const fl
 
 // Through LayerNorm and GELU. acc is the gradient of LayerNorm's result, divided by the rows' spread. Rows past the end
 // have acc 0, and numbers that make all of theirs 0. The layer's own gradient is left in acc.
-template <typename T, bool HEAD, int WIDE>
+template <typename T, bool HEAD, bool NORM, int WIDE>
 __device__ static void through_layer(const mlp &j, const mlp_layer &l, const tile<WIDE> &t,
                                      float *acc, const places<T, WIDE> &p) {
-    enum { SUMS = group_sums<T, WIDE>::BY_WARPS, COUNT = kept_columns<T>::COUNT };
+    enum {
+        SUMS = group_sums<T, WIDE>::BY_WARPS,
+        // Of them here; without LayerNorm D_B alone, if it is not by a product.
+        HERE = NORM ? (int)SUMS : sizeof(T) == 4,
+        COUNT = kept_columns<T>::COUNT
+    };
     float4 r[2];
     float2 below[2];
     float spread[2], dy[2];
@@ -554,13 +585,11 @@ __device__ static void through_layer(const mlp &j, const mlp_layer &l, const til
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         int row = t.group * MLP_ROWS + t.row + 8 * h;
-        r[h] = t.s->row[row];
-        below[h] = t.s->below[row];
-        spread[h] = 1 / r[h].y;
+        if (NORM) r[h] = t.s->row[row], below[h] = t.s->below[row], spread[h] = 1 / r[h].y;
         dy[h] = HEAD ? dy_of(j, t.e, t.row0 + row, 0) : 0;
     }
     // A lane ends with the sum of one number of all, see spread_sum.
-    int number = t.lane / (16 / SUMS);
+    int number = NORM ? t.lane / (16 / SUMS) : D_B * 2 + t.lane / 16;
     float *sums = &p.sums->warp[threadIdx.x / 32 % 4][number / 2][t.pair + number % 2],
           *head_sums = &p.sums->warp[threadIdx.x / 32 % 4][SUMS][t.pair + t.lane / 16];
 #pragma unroll
@@ -569,9 +598,12 @@ __device__ static void through_layer(const mlp &j, const mlp_layer &l, const til
 #pragma unroll
         for (int i = i0; i < i0 + COUNT; i++) {
             int c = i * 8 + t.pair;
-            float2 u = *(float2 *)&t.s->u[c], v = *(float2 *)&t.s->v[c],
-                   scale = *(float2 *)&t.s->scale[c], shift = *(float2 *)&t.s->shift[c];
-            float s[2 * SUMS] = {}, head[2] = {};
+            float2 u, v, scale, shift;
+            if (NORM) {
+                u = *(float2 *)&t.s->u[c], v = *(float2 *)&t.s->v[c];
+                scale = *(float2 *)&t.s->scale[c], shift = *(float2 *)&t.s->shift[c];
+            }
+            float s[HERE ? 2 * HERE : 1] = {}, head[2] = {};
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 float2 x = z.get(i, h);
@@ -579,38 +611,40 @@ __device__ static void through_layer(const mlp &j, const mlp_layer &l, const til
 #pragma unroll
                 for (int k = 0; k < 2; k++) {
                     float g = acc[4 * i + 2 * h + k], a = k ? x.y : x.x, a2 = a * a,
-                          open = gate_of<T>(a, a2), y = a * open, off = y - r[h].x;
+                          open = gate_of<T>(a, a2), y = a * open;
                     float slope =
                         open + (y - y * open) * (1.5957691216057308f + 0.2140644488f * a2);
-                    float full = (g * (k ? scale.y : scale.x) - r[h].z - off * r[h].w) * slope;
-                    d[k] = full * below[h].y;
-                    s[D_SCALE * 2 + k] += g * off;
-                    s[D_SHIFT * 2 + k] += g * spread[h];
-                    if (SUMS > D_B) s[D_B % SUMS * 2 + k] += full;
-                    if (SUMS > D_B) s[D_MEAN % SUMS * 2 + k] += d[k] * below[h].x;
-                    if (HEAD)
-                        head[k] += dy[h] * (off * r[h].y * (k ? scale.y : scale.x) +
-                                            (k ? shift.y : shift.x));
-                    q1 += full * (k ? u.y : u.x);
-                    q2 += full * (a - (k ? v.y : v.x));
+                    if constexpr (!NORM) {
+                        d[k] = g * slope;
+                        if constexpr (HERE > 0) s[k] += d[k];
+                        if (HEAD) head[k] += dy[h] * y;
+                    } else {
+                        float off = y - r[h].x;
+                        float full = (g * (k ? scale.y : scale.x) - r[h].z - off * r[h].w) * slope;
+                        d[k] = full * below[h].y;
+                        s[D_SCALE * 2 + k] += g * off;
+                        s[D_SHIFT * 2 + k] += g * spread[h];
+                        if (SUMS > D_B) s[D_B % SUMS * 2 + k] += full;
+                        if (SUMS > D_B) s[D_MEAN % SUMS * 2 + k] += d[k] * below[h].x;
+                        if (HEAD)
+                            head[k] += dy[h] * (off * r[h].y * (k ? scale.y : scale.x) +
+                                                (k ? shift.y : shift.x));
+                        q1 += full * (k ? u.y : u.x);
+                        q2 += full * (a - (k ? v.y : v.x));
+                    }
                 }
-                q[h].add(i, q1, q2);
+                if (NORM) q[h].add(i, q1, q2);
                 put_pair<T>(p.out + place<T>(t.row + 8 * h, c), d[0], d[1]);
 #pragma unroll
                 for (int k = 0; k < 2; k++)
                     acc[4 * i + 2 * h + k] = d[k];
             }
             if (!l.parts) continue;
-            sums[i * 8] = spread_sum<2 * SUMS>(s, t.lane);
+            if constexpr (HERE > 0) sums[i * 8] = spread_sum<2 * HERE>(s, t.lane);
             if (HEAD) head_sums[i * 8] = spread_sum<2>(head, t.lane);
         }
     }
-    if (!l.sums) return;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        int64_t row = (int64_t)t.e * j.rows + t.first() + t.row + 8 * h;
-        if (!t.pair) l.sums[row * t.across + t.column0 / WIDE] = q[h].all;
-    }
+    if (NORM && l.sums) store_row_sums(j, l.sums, t, q);
 }
 
 // A number as two of bf16 that add up to it.
@@ -704,13 +738,14 @@ __device__ static inline float group_sum(const group_sums<float, WIDE> *s, int k
 }
 
 // All groups' sums, in order.
-template <typename T, int WIDE>
+template <typename T, bool NORM, int WIDE>
 __device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile<WIDE> &t,
                                   const tiles<WIDE> &r, int steps, bool head) {
     int part = (int)blockIdx.x / t.across;
     float *to = l.parts + ((int64_t)t.e * j.parts + part) * MLP_SUMS * j.width + t.column0;
     for (int i = threadIdx.x; i < (head ? MLP_SUMS : D_HEAD) * WIDE; i += THREADS) {
         int kind = i / WIDE, c = i % WIDE;
+        if (!NORM && kind != D_B && kind != D_HEAD) continue;
         float sum = 0;
 #pragma unroll
         for (int g = 0; g < GROUPS; g++)
@@ -725,7 +760,8 @@ __device__ static void store_sums(const mlp &j, const mlp_layer &l, const tile<W
     if (t.lane == 0) j.head_bias[t.e * j.parts + part] = sum;
 }
 
-template <typename T, int WIDE> __device__ static void run_backward(const mlp &j, int layer) {
+template <typename T, int WIDE, bool NORM>
+__device__ static void run_backward(const mlp &j, int layer) {
     extern __shared__ __align__(1024) char shared[];
     tile<WIDE> t(j, shared + shape<WIDE>::RING, j.lo);
     tiles<WIDE> r(shared, t.s->barriers, GROUPS * 4);
@@ -749,7 +785,7 @@ template <typename T, int WIDE> __device__ static void run_backward(const mlp &j
     r.start(all, old);
     upstream_wait();
     r.start(steps, rows);
-    backward_numbers<WIDE> numbers;
+    backward_numbers<WIDE, NORM> numbers;
     numbers.ask(j, t, layer);
     float acc[shape<WIDE>::EACH];
     if (!last) r.run(steps, all, ask, [&](int i) { multiply<T>(t, r, acc, i); });
@@ -763,41 +799,41 @@ template <typename T, int WIDE> __device__ static void run_backward(const mlp &j
     }
     r.await(steps + t.group * places<T, WIDE>::KEPT / GROUPS);
     if (head)
-        through_layer<T, true>(j, l, t, acc, p);
+        through_layer<T, true, NORM>(j, l, t, acc, p);
     else
-        through_layer<T, false>(j, l, t, acc, p);
+        through_layer<T, false, NORM>(j, l, t, acc, p);
     if (l.parts) write_factors(t, p);
     store_block<T>(j, t, l.d, p.out);
     if (l.parts) {
         sum_gradient(t, p);
         __syncthreads();
-        store_sums<T>(j, l, t, r, steps, head);
+        store_sums<T, NORM>(j, l, t, r, steps, head);
         store_turned(j, l, t, acc, p);
     }
     stores_wait();
 }
 #endif // HOPPER
 
-template <typename T, int WIDE>
+template <typename T, int WIDE, bool NORM>
 __global__ static void __launch_bounds__(THREADS, BLOCKS)
     forward(const __grid_constant__ mlp j, int layer) {
 #ifdef HOPPER
-    run_forward<T, WIDE>(j, layer);
+    run_forward<T, WIDE, NORM>(j, layer);
 #endif
 }
 
-template <typename T, int WIDE>
+template <typename T, int WIDE, bool NORM>
 __global__ static void __launch_bounds__(THREADS, BLOCKS)
     backward(const __grid_constant__ mlp j, int layer) {
 #ifdef HOPPER
-    run_backward<T, WIDE>(j, layer);
+    run_backward<T, WIDE, NORM>(j, layer);
 #endif
 }
 
-template <typename T, bool HEAD>
+template <typename T, bool HEAD, bool NORM>
 __global__ static void __launch_bounds__(THIN_THREADS) thin(const __grid_constant__ mlp j) {
 #ifdef HOPPER
-    run_thin<T, HEAD>(j);
+    run_thin<T, HEAD, NORM>(j);
 #endif
 }
 
@@ -846,16 +882,22 @@ dc_status dc_mlp_map(mlp *j) {
                          "cuTensorMapEncodeTiled(");
 }
 
+template <typename T, int WIDE, bool NORM>
+static dc_status start_kind(dc_cuda *cuda, const mlp *j, bool back, int layer, int blocks) {
+    bool early = back ? layer < j->layers - 1 : layer > 0;
+    return launch(cuda, back ? backward<T, WIDE, NORM> : forward<T, WIDE, NORM>, dim3(blocks, j->e),
+                  THREADS, shared_bytes<WIDE>(), 1, early, "network(", *j, layer);
+}
+
 template <typename T, int WIDE>
 static dc_status start_layer(dc_cuda *cuda, const mlp *j, bool back, int layer, int blocks) {
-    bool early = back ? layer < j->layers - 1 : layer > 0;
-    return launch(cuda, back ? backward<T, WIDE> : forward<T, WIDE>, dim3(blocks, j->e), THREADS,
-                  shared_bytes<WIDE>(), 1, early, "network(", *j, layer);
+    return j->norm ? start_kind<T, WIDE, true>(cuda, j, back, layer, blocks)
+                   : start_kind<T, WIDE, false>(cuda, j, back, layer, blocks);
 }
 
 static dc_status start_any(dc_cuda *cuda, const mlp *j, bool back, int layer) {
     int rows = back ? j->hi - j->lo : j->x.rows,
-        folds = back || layer ? 0 : (j->layers - 1) * (j->width / FOLD) + 1,
+        folds = back || layer || !j->norm ? 0 : (j->layers - 1) * (j->width / FOLD) + 1,
         blocks = div_up(rows, MLP_TILE) * j->across + folds;
     if (j->width / j->across == NARROW)
         return j->tf32 ? start_layer<float, NARROW>(cuda, j, back, layer, blocks)
@@ -864,16 +906,16 @@ static dc_status start_any(dc_cuda *cuda, const mlp *j, bool back, int layer) {
                    : start_layer<bf16, COLUMNS>(cuda, j, back, layer, blocks);
 }
 
-template <bool HEAD> static dc_status start_thin(dc_cuda *cuda, const mlp *j) {
+template <bool HEAD, bool NORM> static dc_status start_thin(dc_cuda *cuda, const mlp *j) {
     int blocks = div_up(HEAD ? j->x.rows : j->hi - j->lo, MLP_ROWS);
-    return launch(cuda, j->tf32 ? thin<float, HEAD> : thin<bf16, HEAD>, dim3(blocks, j->e),
-                  THIN_THREADS, THIN_BYTES, 1, true, "network(", *j);
+    return launch(cuda, j->tf32 ? thin<float, HEAD, NORM> : thin<bf16, HEAD, NORM>,
+                  dim3(blocks, j->e), THIN_THREADS, THIN_BYTES, 1, true, "network(", *j);
 }
 
 dc_status dc_mlp_forward(dc_cuda *cuda, const mlp *j) {
     for (int i = 0; i < j->layers; i++)
         DC_TRY(start_any(cuda, j, false, i));
-    return start_thin<true>(cuda, j);
+    return j->norm ? start_thin<true, true>(cuda, j) : start_thin<true, false>(cuda, j);
 }
 
 int dc_mlp_parts(const mlp *j) {
@@ -883,5 +925,5 @@ int dc_mlp_parts(const mlp *j) {
 dc_status dc_mlp_backward(dc_cuda *cuda, const mlp *j) {
     for (int i = j->layers - 1; i >= 0; i--)
         DC_TRY(start_any(cuda, j, true, i));
-    return j->dx ? start_thin<false>(cuda, j) : DC_OK;
+    return j->dx ? start_thin<false, true>(cuda, j) : DC_OK; // which no LayerNorm stands behind
 }

@@ -1,7 +1,7 @@
 // dW of layers of a network that mlp.cu ran: tiles of 128 inputs and 128 outputs, whose weights are updated on the spot if
 // that is wanted (decision 50). Blocks of a cluster share the rows of a tile and add up in order. A layer read rows
 // X = (h' - mean scale) / std + shift of which the pieces hold h' alone, and d = dz / std: so
-// dW = h'^T d - scale (mean^T d) + shift (1^T dz).
+// dW = h'^T d - scale (mean^T d) + shift (1^T dz). Without LayerNorm h' is X, and d is dz.
 #include "backend/cuda/mlp.cuh"
 #include "backend/cuda/update.cuh"
 
@@ -76,6 +76,7 @@ __device__ static void ask_chunk(const mlp &j, const dw_tile &t, const dw_ring<T
 
 // What turns h' into X: sums over all rows, of the tile's columns, and LayerNorm's numbers of its inputs.
 __device__ static void load_corrections(const mlp &j, const dw_tile &t, dw_scratch *s) {
+    if (!j.norm) return;
     const mlp_layer &l = j.layer[t.layer];
     int c = threadIdx.x % COLUMNS, kind = threadIdx.x / COLUMNS ? D_B : D_MEAN;
     float sum = 0;
@@ -303,7 +304,7 @@ __device__ static void run_weights(const mlp &j, int first_layer, double *norms,
         int row = threadIdx.x / 32 * 16 + i / 2 % 2 * 8 + lane / 4, c = i / 4 * 8 + lane % 4 * 2;
         if (i / (64 / TEAM) != rank || t.in0 + row >= l.in) continue;
         float2 v = make_float2(acc[i], acc[i + 1]);
-        if (t.layer) {
+        if (t.layer && j.norm) {
             float scale = s->scale[row], shift = s->shift[row];
             v.x += shift * s->all[c] - scale * s->mean[c];
             v.y += shift * s->all[c + 1] - scale * s->mean[c + 1];
@@ -337,7 +338,7 @@ template <typename T> __device__ static void run_head_weights(const mlp &j, floa
     const mlp_layer &l = j.layer[j.layers - 1];
     upstream_wait();
     downstream_start();
-    if ((int)threadIdx.x < 2 * HEAD_ROWS) {
+    if (j.norm && (int)threadIdx.x < 2 * HEAD_ROWS) {
         row_sums sums;
         sums.ask(j, l.stats, e, from + threadIdx.x / 2);
         stats[threadIdx.x / 2] = sums.finish_stats(j);
@@ -348,15 +349,17 @@ template <typename T> __device__ static void run_head_weights(const mlp &j, floa
     }
     __syncthreads();
     float *part = parts + ((int64_t)e * gridDim.y + blockIdx.y) * ((int64_t)j.width * out + out);
-    float scale = l.scale[e * j.width + k], shift = l.shift[e * j.width + k];
+    float scale = j.norm ? l.scale[e * j.width + k] : 0,
+          shift = j.norm ? l.shift[e * j.width + k] : 0;
     const char *piece = piece_at<T>(j, l.h, e, from / MLP_ROWS * MLP_ROWS, k);
     float x[HEAD_ROWS]; // rows past the end have no gradient, and are finite
 #pragma unroll
     for (int r = 0; r < HEAD_ROWS; r++)
         x[r] = (float)*(const T *)(piece + place<T>(from % MLP_ROWS + r, k % of<T>::SPAN));
+    if (j.norm)
 #pragma unroll
-    for (int r = 0; r < HEAD_ROWS; r++)
-        x[r] = (x[r] - stats[r].x * scale) * stats[r].y + shift;
+        for (int r = 0; r < HEAD_ROWS; r++)
+            x[r] = (x[r] - stats[r].x * scale) * stats[r].y + shift;
     for (int o = 0; o < out; o++) {
         float sum = 0;
 #pragma unroll

@@ -19,7 +19,8 @@ static bool has_parameters(const dc_program *p, dc_ref r) {
 static const char *trace_layers(const dc_program *p, net *out) {
     auto typed = [p](dc_ref r) { return is_tf32(p) || p->half[r]; };
     dc_ref at = node(p, out->head)->in[0], above = out->head;
-    while (node(p, at)->op == DC_OP_gelu_layernorm) {
+    out->norm = node(p, at)->op == DC_OP_gelu_layernorm;
+    while (node(p, at)->op == (out->norm ? DC_OP_gelu_layernorm : DC_OP_gelu)) {
         dc_ref linear = node(p, at)->in[0];
         if (node(p, linear)->op != DC_OP_linear || !read_by(p, linear, at) ||
             !read_by(p, at, above))
@@ -27,13 +28,14 @@ static const char *trace_layers(const dc_program *p, net *out) {
         if (!has_parameters(p, linear) || !has_parameters(p, at))
             return "weights are no parameters";
         if (!typed(at) || !typed(linear)) return "a hidden layer is not bf16";
-        out->norm.insert(out->norm.begin(), at);
+        out->activation.insert(out->activation.begin(), at);
         out->linear.insert(out->linear.begin(), linear);
         above = linear;
         at = node(p, linear)->in[0];
     }
     out->x = at;
-    if (node(p, at)->op == DC_OP_gelu) return "hidden layers without LayerNorm";
+    if (node(p, at)->op == DC_OP_gelu || node(p, at)->op == DC_OP_gelu_layernorm)
+        return "hidden layers with and without LayerNorm";
     if (out->linear.empty()) return "no hidden layer";
     if (out->linear.size() > MLP_LAYERS) return "more than 8 hidden layers";
     const dc_node *x = node(p, at);
@@ -100,7 +102,8 @@ void dc_nets_find(dc_program *p) {
         if (n.back && other_gradients(p, &n)) p->reason[(size_t)r] = other_gradients(p, &n);
         if (!p->reason[(size_t)r].empty()) continue;
         for (size_t i = 0; i < n.linear.size(); i++)
-            p->net_of[(size_t)n.linear[i]] = p->net_of[(size_t)n.norm[i]] = (int)p->nets.size();
+            p->net_of[(size_t)n.linear[i]] = p->net_of[(size_t)n.activation[i]] =
+                (int)p->nets.size();
         p->net_of[(size_t)r] = (int)p->nets.size();
         p->nets.push_back(n);
     }
@@ -133,7 +136,8 @@ static const float *vector_of(const dc_program *p, dc_ref r) {
 }
 
 static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
-    const dc_node *linear = node(p, n->linear[(size_t)i]), *norm = node(p, n->norm[(size_t)i]);
+    const dc_node *linear = node(p, n->linear[(size_t)i]),
+                  *norm = node(p, n->activation[(size_t)i]);
     const dc_node *w = node(p, linear->in[1]);
     mlp_layer *l = &j->layer[i];
     size_t width = (size_t)j->width, e = (size_t)j->e, rows = e * (size_t)j->rows,
@@ -142,11 +146,11 @@ static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
     l->in = w->rows;
     l->in_pad = div_up(w->rows, line_of(j->tf32)) * line_of(j->tf32);
     l->b = vector_of(p, linear->in[2]);
-    l->scale = vector_of(p, norm->in[1]);
-    l->shift = vector_of(p, norm->in[2]);
+    if (n->norm) l->scale = vector_of(p, norm->in[1]);
+    if (n->norm) l->shift = vector_of(p, norm->in[2]);
     DC_TRY(take_weights(p, w, &l->w));
-    if (i) DC_TRY(take(p, e * 2 * width * sizeof(float), (void **)&l->fold));
-    DC_TRY(take(p, pairs, (void **)&l->stats));
+    if (i && n->norm) DC_TRY(take(p, e * 2 * width * sizeof(float), (void **)&l->fold));
+    if (n->norm) DC_TRY(take(p, pairs, (void **)&l->stats));
     if (!n->back && i > 1) { // rows that nobody needs any more make room
         l->h = j->layer[i - 2].h;
         return DC_OK;
@@ -154,12 +158,12 @@ static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
     DC_TRY(take(p, bytes, &l->h));
     if (!n->back) return DC_OK;
     if (i) DC_TRY(take_panels(p, &panels_of(p, w)->turned, w->e, w->cols, w->rows, &l->wt));
-    if (i) DC_TRY(take(p, pairs, (void **)&l->sums));
+    if (i && n->norm) DC_TRY(take(p, pairs, (void **)&l->sums));
     DC_TRY(take(p, bytes, &l->z));
     DC_TRY(take(p, bytes, &l->d));
     if (!n->weights) return DC_OK;
     if (j->tf32) DC_TRY(take(p, bytes, &l->turned));
-    DC_TRY(take(p, e * 2 * width * sizeof(float), (void **)&l->norm));
+    if (n->norm) DC_TRY(take(p, e * 2 * width * sizeof(float), (void **)&l->norm));
     DC_TRY(take(p, e * (size_t)j->parts * MLP_SUMS * width * sizeof(float), (void **)&l->parts));
     l->dw = (float *)grad_of(p, linear->in[1]).p;
     return DC_OK;
@@ -168,7 +172,7 @@ static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
 static dc_status take_net(dc_program *p, net *n) {
     const dc_node *head = node(p, n->head), *x = node(p, n->x), *first = node(p, n->linear[0]);
     mlp *j = &n->job;
-    *j = mlp{head->e, (int)n->linear.size(), first->cols, x->cols, head->cols, is_tf32(p)};
+    *j = mlp{head->e, (int)n->linear.size(), first->cols, x->cols, head->cols, is_tf32(p), n->norm};
     j->x = value_of(p, n->x);
     j->across = dc_mlp_across(j->width, p->few);
     int **used = &p->used[(size_t)n->x];
@@ -240,9 +244,9 @@ static void list_net_sums(dc_program *p, const net *n) {
                     j->width);
     };
     for (int i = 0; i < j->layers; i++) {
-        const dc_node *norm = node(p, n->norm[(size_t)i]);
-        push(norm, 1, i, D_SCALE);
-        push(norm, 2, i, D_SHIFT);
+        const dc_node *norm = node(p, n->activation[(size_t)i]);
+        if (n->norm) push(norm, 1, i, D_SCALE);
+        if (n->norm) push(norm, 2, i, D_SHIFT);
         push(node(p, n->linear[(size_t)i]), 2, i, D_B);
     }
     if (!j->head_bias) return;

@@ -172,8 +172,10 @@ static const char *kernels_of(const dc_program *p, const std::string &name) {
 
 static std::string line_of_network(const dc_program *p, dc_ref last) {
     std::string name = network_of(node(p, last));
-    if (p->net_of[(size_t)last] >= 0)
-        return name + ": whole network (" + precision_of(p) + " tensor cores)";
+    int whole = p->net_of[(size_t)last];
+    if (whole >= 0)
+        return name + ": whole network (" + precision_of(p) + " tensor cores" +
+               (p->nets[(size_t)whole].norm ? ")" : ", no LayerNorm)");
     return name + ": plain: cuBLASLt (" + precision_of(p) + ")" + kernels_of(p, name) + " (" +
            p->reason[(size_t)last] + ")";
 }

@@ -31,6 +31,11 @@ struct plain {
     double *sums;
     unsigned *done;
     float *kept;
+    // Of iqe: marks of groups, from forward for backward (plain_iqe.cu), NULL: there are none. And where the launch for
+    // input 0 makes the gradient to input 1 as well: that one; p NULL: it does not.
+    uint32_t *marks;
+    tensor y1;
+    bool add1;
 };
 
 // Members lie `step` numbers apart; one that serves all has step 0.

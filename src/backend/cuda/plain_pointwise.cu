@@ -4,8 +4,8 @@
 
 #define POINTWISE_OPS(F)                                                                           \
     F(add)                                                                                         \
-    F(mul) F(affine) F(clip) F(within) F(decay) F(power) F(exp) F(sigmoid) F(softplus) F(relu)     \
-        F(side)
+    F(mul)                                                                                         \
+    F(affine) F(clip) F(within) F(decay) F(power) F(exp) F(sigmoid) F(softplus) F(relu) F(side)
 #define REDUCTION_OPS(F) F(mean) F(expectile) F(bce) F(square) F(relative_mean)
 
 struct numbers { // operands of such an op

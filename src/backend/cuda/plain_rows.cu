@@ -19,8 +19,22 @@ __device__ static inline float *row_to(const tensor &t, const row &w) {
     return (float *)row_of(t, w);
 }
 
-__device__ static inline void put(float *to, float v, bool add) {
-    *to = add ? *to + v : v;
+// to (+)= value(column) over a row. A lane makes several columns before it stores any, so that their loads are under way
+// together.
+template <typename F>
+__device__ static inline void put_row(float *to, int cols, int lane, bool add, F value) {
+    enum { AT_ONCE = 8 };
+    for (int c0 = lane; c0 < cols; c0 += 32 * AT_ONCE) {
+        float v[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            int c = c0 + 32 * k;
+            if (c < cols) v[k] = add ? to[c] + value(c) : value(c);
+        }
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (c0 + 32 * k < cols) to[c0 + 32 * k] = v[k];
+    }
 }
 
 // ---- row_dot, row_square ----
@@ -44,9 +58,9 @@ template <bool DOT> __global__ static void pair_backward(plain j) {
     downstream_start();
     if (w.r >= j.y.rows) return;
     const float *x = row_of(j.x[0], w), *y = row_of(j.x[1], w), g = *row_of(j.dy, w);
-    float *to = row_to(j.y, w), twice = j.input ? -2 * g : 2 * g;
-    for (int c = w.lane; c < j.y.cols; c += 32)
-        put(to + c, DOT ? g * (j.input ? x[c] : y[c]) : twice * (x[c] - y[c]), j.add);
+    float twice = j.input ? -2 * g : 2 * g;
+    put_row(row_to(j.y, w), j.y.cols, w.lane, j.add,
+            [&](int c) { return DOT ? g * (j.input ? x[c] : y[c]) : twice * (x[c] - y[c]); });
 }
 
 // ---- normalise: y = sqrt(cols) x / |x| ----
@@ -66,8 +80,7 @@ __global__ static void normalise_forward(plain j) {
     const float *x = row_of(j.x[0], w);
     int cols = j.y.cols;
     float scale = sqrtf((float)cols / square_sum(x, cols, w.lane));
-    for (int c = w.lane; c < cols; c += 32)
-        row_to(j.y, w)[c] = x[c] * scale;
+    put_row(row_to(j.y, w), cols, w.lane, false, [&](int c) { return x[c] * scale; });
 }
 
 // dx = sqrt(cols) / |x| (dy - x (x dy) / |x|^2)
@@ -82,8 +95,8 @@ __global__ static void normalise_backward(plain j) {
     for (int c = w.lane; c < cols; c += 32)
         dot += x[c] * dy[c];
     dot = warp_sum(dot) / square;
-    for (int c = w.lane; c < cols; c += 32)
-        put(row_to(j.y, w) + c, scale * (dy[c] - x[c] * dot), j.add);
+    put_row(row_to(j.y, w), cols, w.lane, j.add,
+            [&](int c) { return scale * (dy[c] - x[c] * dot); });
 }
 
 // ---- softmax ----
@@ -137,8 +150,8 @@ __global__ static void expected_backward(plain j) {
     const float *x = row_of(j.x[0], w), *q = (const float *)j.x[1].p + w.r * cols,
                 g = *row_of(j.dy, w);
     float total = log_sum(x, cols, w.lane), mean = expectation(x, q, cols, w.lane, total);
-    for (int c = w.lane; c < cols; c += 32)
-        put(row_to(j.y, w) + c, g * expf(x[c] - total) * (q[c] - mean), j.add);
+    put_row(row_to(j.y, w), cols, w.lane, j.add,
+            [&](int c) { return g * expf(x[c] - total) * (q[c] - mean); });
 }
 
 // ---- log_likelihood: a reduction whose terms are rows ----
@@ -172,8 +185,8 @@ __global__ static void likelihood_backward(plain j) {
     for (int c = w.lane; c < cols; c += 32)
         mass += t[c];
     mass = warp_sum(mass);
-    for (int c = w.lane; c < cols; c += 32)
-        put(row_to(j.y, w) + c, g * (t[c] - mass * expf(x[c] - total)), j.add);
+    put_row(row_to(j.y, w), cols, w.lane, j.add,
+            [&](int c) { return g * (t[c] - mass * expf(x[c] - total)); });
 }
 
 // ---- launches ----

@@ -73,10 +73,11 @@ static dc_status take_tensor(dc_program *p, tensor *t, int e, int rows, int cols
 // Numbers in one part of a linear node: dW where it is summed in parts, then db unless LayerNorm has it.
 static int part_weights(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r), *x = node(p, n->in[0]);
-    return is_head(p, r) || is_thin(p, r) ? x->cols * n->cols : 0;
+    return is_head(p, r) || is_thin(p, r) || padded_inputs(p, r) ? x->cols * n->cols : 0;
 }
 
 static int part_length(const dc_program *p, dc_ref r) {
+    if (padded_inputs(p, r)) return padded_inputs(p, r) * node(p, r)->cols;
     return part_weights(p, r) + (p->activation_of[r] < 0 ? node(p, r)->cols : 0);
 }
 
@@ -87,6 +88,18 @@ static dc_status take_cast(dc_program *p, dc_ref r) {
         !p->half[node(p, n->in[0])->base] || p->half[r])
         return DC_OK;
     return take_tensor(p, &p->cast[r], n->e, n->hi - n->lo, n->cols, true, true);
+}
+
+// What pair_dot's products read in bf16.
+static dc_status take_pair(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    if (n->op != DC_OP_pair_dot || p->spec.precision != DC_BF16) return DC_OK;
+    for (int i = 0; i < 2; i++) {
+        const dc_node *x = node(p, n->in[i]);
+        DC_TRY(take_tensor(p, &p->plain[(size_t)r].half[i], x->e, x->rows, x->cols, true, true));
+    }
+    if (!trained(n)) return DC_OK;
+    return take_tensor(p, &p->cast[(size_t)r], n->e, n->hi - n->lo, n->cols, true, true);
 }
 
 // Numbers for every column, members one after the other; NULL where they lie like that anyway.
@@ -132,12 +145,13 @@ static dc_status take_nodes(dc_program *p) {
         if (n->op == DC_OP_gelu_layernorm) DC_TRY(take_norm(p, r));
         if (n->op == DC_OP_gelu) DC_TRY(take_gelu(p, r));
         DC_TRY(take_cast(p, r));
+        DC_TRY(take_pair(p, r));
         DC_TRY(dc_plain_take(p, r));
         bool alone =
             p->net_of[(size_t)r] < 0 || n->cols > 1; // a network has sums of its own for one output
         if (n->op == DC_OP_linear && alone && trained(n) &&
-            (p->activation_of[r] < 0 || is_thin(p, r))) {
-            p->parts[r].count = dc_head_parts(n->hi - n->lo);
+            (p->activation_of[r] < 0 || part_weights(p, r))) {
+            p->parts[r].count = padded_inputs(p, r) ? 1 : dc_head_parts(n->hi - n->lo);
             DC_TRY(take(p, sizeof(float) * n->e * p->parts[r].count * (size_t)part_length(p, r),
                         (void **)&p->parts[r].p));
         }
@@ -276,14 +290,39 @@ static void list_written(dc_program *p) {
 
 // ---- building ----
 
+// Can a bf16 copy be written number by number as its matrix is updated? Else it is loose.
+static bool is_loose(const dc_program *p, const shadow &s) {
+    for (const panels &m : p->matrices)
+        if (m.offset == s.offset) return true;
+    return s.ld != s.cols || s.offset % 4 != 0;
+}
+
+static int64_t end_of(const shadow &s) {
+    return s.offset + (int64_t)s.e * s.rows * s.cols;
+}
+
+// The flat piece that begins at `at` and ends at `end` at the latest: inside of one bf16 copy, or of none.
+static piece flat_piece(const dc_program *p, int64_t at, int64_t end) {
+    int which = -1;
+    end = std::min(end, at + PIECE);
+    for (int i = p->job[1].loose_count; i < (int)p->shadows.size(); i++) {
+        const shadow &s = p->shadows[(size_t)i];
+        if (s.offset > at) end = std::min(end, s.offset);
+        if (s.offset > at || end_of(s) <= at) continue;
+        which = i;
+        end = std::min(end, end_of(s));
+    }
+    return piece{at, -1, 0, 0, (int)(end - at), which};
+}
+
 // What the update walks over: matrices with panels in strips of rows, the rest in flat spans.
 static void list_pieces(dc_program *p, std::vector<piece> *out) {
     std::sort(p->matrices.begin(), p->matrices.end(),
               [](const panels &a, const panels &b) { return a.offset < b.offset; });
     int64_t at = 0;
     auto span = [&](int64_t end) {
-        for (; at < end; at += PIECE)
-            out->push_back(piece{at, -1, 0, 0, (int)(end - at < PIECE ? end - at : PIECE)});
+        for (; at < end; at += out->back().count)
+            out->push_back(flat_piece(p, at, end));
         at = end;
     };
     auto flat = [&](int64_t end) {
@@ -296,7 +335,7 @@ static void list_pieces(dc_program *p, std::vector<piece> *out) {
         for (int e = 0; e < f->e; e++)
             for (int row = 0; row < f->rows; row += strip_rows(is_tf32(p)))
                 out->push_back(
-                    piece{f->offset + ((int64_t)e * f->rows + row) * f->cols, m, e, row, 0});
+                    piece{f->offset + ((int64_t)e * f->rows + row) * f->cols, m, e, row, 0, -1});
         at = f->offset + (int64_t)f->e * f->rows * f->cols;
         at = (at + 3) / 4 * 4;
     }
@@ -395,7 +434,10 @@ static dc_status upload_lists(dc_program *p) {
     j->tf32 = is_tf32(p);
     for (const panels &m : p->matrices)
         j->widest = m.cols > j->widest ? m.cols : j->widest;
+    auto loose = [p](const shadow &s) { return is_loose(p, s); };
     j->shadow_count = (int)p->shadows.size();
+    j->loose_count = (int)(std::stable_partition(p->shadows.begin(), p->shadows.end(), loose) -
+                           p->shadows.begin());
     if (j->shadow_count)
         DC_TRY(
             upload(p, p->shadows.data(), p->shadows.size() * sizeof(shadow), (void **)&j->shadows));
@@ -410,7 +452,7 @@ static bool shares_norm(const dc_program *p) {
         const dc_node *n = node(p, r);
         if (n->op == DC_OP_linear && wants(p, n, 1) && adds(p, n, 1)) return false;
         if (n->op == DC_OP_linear && trained(n) && wants(p, n, 1) && p->net_of[(size_t)r] < 0 &&
-            !is_head(p, r) && !is_thin(p, r))
+            !part_weights(p, r))
             return false;
     }
     return true;

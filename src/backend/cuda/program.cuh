@@ -64,6 +64,8 @@ struct plain_memory { // of a plain op that adds up: see struct plain
     double *sums;
     unsigned *done;
     float *kept;
+    uint32_t *marks; // of iqe, Nullable
+    tensor half[2];  // of pair_dot in bf16: its inputs as the product reads them
 };
 
 struct norm_memory {     // of a gelu_layernorm whose operands do not lie as its kernels have them
@@ -76,9 +78,10 @@ struct part_sums { // of a layer's backward: where sums over rows lie until they
     int count;
 };
 
-struct net {                          // a whole network of equal layers (mlp.cu)
-    std::vector<dc_ref> linear, norm; // hidden layers
+struct net {                                // a whole network of equal layers (mlp.cu)
+    std::vector<dc_ref> linear, activation; // hidden layers
     dc_ref head, x;
+    bool norm;          // activations are gelu_layernorm, else gelu
     bool back, weights; // backward is wanted; with dW
     mlp job;
 };
@@ -101,7 +104,7 @@ struct dc_program {
     std::vector<node_path> path;
     std::vector<dc_ref>
         activation_of; // linear node -> its gelu_layernorm or gelu, which then adds the bias; -1
-    std::vector<tensor> cast; // bf16 copies of gradients, by linear node
+    std::vector<tensor> cast; // bf16 copies of gradients, by node: linear, pair_dot
     std::vector<plain_memory> plain;
     std::vector<norm_memory> norm;
     std::vector<std::string> reason; // why a network is not computed as a whole, by its last layer
@@ -149,10 +152,22 @@ static inline bool is_deferred(const dc_program *p, dc_ref r) {
     return p->path[(size_t)r] == DEFERRED;
 }
 
-// A first layer whose inputs are few: sums over rows, not a product that would be mostly padding.
+// A first layer whose inputs tensor cores would have to read number by number, since a row is no multiple of 16 bytes, or
+// whose inputs are few: dW is made for the columns that pad a row too, as one part of a sum. Returns columns with padding; 0:
+// the layer is none of these.
+static inline int padded_inputs(const dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    if (n->op != DC_OP_linear || p->activation_of[r] < 0 || p->spec.precision == DC_FP32) return 0;
+    const dc_node *x = node(p, n->in[0]);
+    bool whole = x->cols % 8 == 0 && x->cols > HEAD_MAX;
+    return whole || !p->pad[x->base] ? 0 : (x->cols + 7) / 8 * 8;
+}
+
+// A first layer whose inputs are few, and not padded: sums over rows, not a product that would be mostly padding.
 static inline bool is_thin(const dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
-    return n->op == DC_OP_linear && p->activation_of[r] >= 0 && node(p, n->in[0])->cols <= HEAD_MAX;
+    return n->op == DC_OP_linear && p->activation_of[r] >= 0 &&
+           node(p, n->in[0])->cols <= HEAD_MAX && !padded_inputs(p, r);
 }
 
 static inline bool is_tf32(const dc_program *p) {
@@ -253,6 +268,8 @@ bool dc_plain_has(dc_op op);
 dc_status dc_plain_take(dc_program *p, dc_ref r); // memory
 dc_status dc_plain_forward(dc_program *p, dc_ref r);
 dc_status dc_plain_backward(dc_program *p, dc_ref r, int input);
+bool dc_plain_pairs(const dc_program *p,
+                    dc_ref r); // does the launch for input 0 make the gradient to input 1 as well?
 
 // ---- units.cu ----
 void dc_push_unit(dc_program *p, unit::kind what, dc_ref r, int input = -1);

@@ -46,10 +46,19 @@ static dc_status linear_dx(dc_program *p, dc_ref r) {
     return DC_OK;
 }
 
+// dW of an input whose rows are padded, and of the padding: one part of a sum.
+static dc_status padded_dw(dc_program *p, dc_ref r, tensor x) {
+    tensor dy = grad_for_products(p, r);
+    x.cols = padded_inputs(p, r);
+    tensor dw = {p->parts[r].p, dy.e, x.cols, dy.cols, dy.cols, (int64_t)x.cols * dy.cols, false};
+    return dc_gemm_cuda(p->cuda, p->spec.precision, x, true, dy, false, dw, false);
+}
+
 static dc_status linear_dw(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     tensor dy = grad_of(p, r), x = input_value(p, n, 0);
     if (is_head(p, r)) return dc_head_dw(p->cuda, x, dy, p->parts[r].p);
+    if (padded_inputs(p, r)) return wants(p, n, 1) ? padded_dw(p, r, x) : DC_OK;
     if (is_thin(p, r)) return dc_thin_dw(p->cuda, x, dy, p->parts[r].p);
     if (wants(p, n, 1))
         DC_TRY(dc_gemm_cuda(p->cuda, p->spec.precision, x, true, grad_for_products(p, r), false,
@@ -64,6 +73,7 @@ static dc_status columns_of(dc_program *p, dc_ref from, float *packed, const flo
     tensor t = value_of(p, from);
     size_t row = (size_t)t.cols * sizeof(float);
     *out = packed ? packed : (const float *)t.p;
+    if (packed) p->cuda->early = false; // the kernel follows a copy
     if (packed)
         CU(cudaMemcpy2DAsync(packed, row, t.p, (size_t)t.step * sizeof(float), row, (size_t)t.e,
                              cudaMemcpyDeviceToDevice, p->cuda->stream));

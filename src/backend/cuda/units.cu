@@ -17,8 +17,10 @@ static void list_plain(const dc_program *p, unit *u) {
         return;
     }
     u->reads.push_back(kept);
+    if (p->cast[(size_t)u->node].p) u->reads.push_back(3 * p->g->count + u->node);
     u->reads.push_back(grad_key(p, u->node));
     u->writes.push_back(grad_key(p, n->in[u->input]));
+    if (u->input == 0 && dc_plain_pairs(p, u->node)) u->writes.push_back(grad_key(p, n->in[1]));
 }
 
 void dc_push_unit(dc_program *p, unit::kind what, dc_ref r, int input) {
@@ -120,8 +122,11 @@ static void order_layer_backward(dc_program *p, dc_ref r) {
 
 static void order_plain_backward(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
-    for (int i = 0; i < n->in_count; i++)
-        if (dc_flows(n, i) && wants(p, n, i)) dc_push_unit(p, unit::GRADIENT, r, i);
+    if (p->cast[(size_t)r].p) dc_push_unit(p, unit::CAST, r);
+    for (int i = 0; i < n->in_count; i++) {
+        bool made = i == 1 && dc_plain_pairs(p, r); // with that to input 0
+        if (dc_flows(n, i) && wants(p, n, i) && !made) dc_push_unit(p, unit::GRADIENT, r, i);
+    }
 }
 
 static void order_backward(dc_program *p) {

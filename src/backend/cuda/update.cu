@@ -77,10 +77,22 @@ __global__ static void norm(update_job j) {
     leave_norm(j, sum, blockIdx.x, NORM_BLOCKS);
 }
 
+// In order; the more loads are under way, the sooner a long sum is done.
 __device__ static float sum_of(const column_sum &s, int k) {
+    enum { MANY = 32 };
     float sum = 0;
+    int i = 0;
+    for (; i + MANY <= s.count; i += MANY) {
+        float v[MANY];
+#pragma unroll
+        for (int n = 0; n < MANY; n++)
+            v[n] = s.parts[(i + n) * s.stride + k];
+#pragma unroll
+        for (int n = 0; n < MANY; n++)
+            sum += v[n];
+    }
 #pragma unroll 8
-    for (int i = 0; i < s.count; i++)
+    for (; i < s.count; i++)
         sum += s.parts[i * s.stride + k];
     return sum;
 }
@@ -119,12 +131,16 @@ dc_status dc_column_sums(dc_cuda *cuda, const update_job *j) {
 // A span of numbers; from the weights before the step comes the EMA. Ends are multiples of 4.
 __device__ static void update_span(const update_job &j, const update_plan &p, const piece &s) {
     const rates &r = p.r;
+    shadow f = {};
+    if (s.shadow >= 0) f = j.shadows[s.shadow];
     for (int64_t i = s.offset / 4 + threadIdx.x; i < (s.offset + s.count) / 4; i += blockDim.x) {
         if (4 * i < p.from || 4 * i >= p.to) continue;
         float4 w = ((float4 *)j.live)[i], m = ((float4 *)j.m)[i], v = ((float4 *)j.v)[i],
-               g = ((const float4 *)j.grad)[i];
-        if (i < j.ema_size / 4) ((float4 *)j.ema)[i] = pull_all(r, ((float4 *)j.ema)[i], w);
+               g = ((const float4 *)j.grad)[i], e = w;
+        if (i < j.ema_size / 4) ((float4 *)j.ema)[i] = e = pull_all(r, ((float4 *)j.ema)[i], w);
         step_of(r, g, &w, &m, &v);
+        if (f.live) round_to(f.live + 4 * i - f.offset, w);
+        if (f.ema) round_to(f.ema + 4 * i - f.offset, e);
         ((float4 *)j.live)[i] = w;
         ((float4 *)j.m)[i] = m;
         ((float4 *)j.v)[i] = v;
@@ -268,10 +284,14 @@ __global__ static void shadows(update_job j) {
     }
 }
 
-dc_status dc_shadows_copy(dc_cuda *cuda, const update_job *j) {
-    if (!j->shadow_count) return DC_OK;
-    shadows<<<dim3(64, j->shadow_count), 256, 0, cuda->stream>>>(*j);
+static dc_status copy_first(dc_cuda *cuda, const update_job *j, int count) {
+    if (!count) return DC_OK;
+    shadows<<<dim3(64, count), 256, 0, cuda->stream>>>(*j);
     return dc_cuda_check(cudaGetLastError(), "shadows(");
+}
+
+dc_status dc_shadows_copy(dc_cuda *cuda, const update_job *j) {
+    return copy_first(cuda, j, j->loose_count);
 }
 
 template <bool TRAIN, typename T>
@@ -290,7 +310,7 @@ template <bool TRAIN> static dc_status start_update(dc_cuda *cuda, const update_
 
 dc_status dc_shadows_run(dc_cuda *cuda, const update_job *j) {
     DC_TRY(start_update<false>(cuda, j));
-    return dc_shadows_copy(cuda, j);
+    return copy_first(cuda, j, j->shadow_count);
 }
 
 // Metrics of the step, and the counter.
