@@ -129,7 +129,7 @@ static size_t data_bytes(const cuda_trainer *gpu) {
     return bytes;
 }
 
-static dc_status choose_feed(cuda_trainer *gpu, dc_feed_source wanted, bool *host) {
+static dc_status choose_feed(cuda_trainer *gpu, dc_feed_place wanted, bool *host) {
     size_t left, all;
     *host = wanted == DC_FEED_HOST;
     if (wanted != DC_FEED_AUTO) return DC_OK;
