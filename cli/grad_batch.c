@@ -43,7 +43,7 @@ static void list_inputs(grad_inputs *in, const dc_agent *a) {
     for (int r = 0; r < in->count; r++) {
         grad_rule *rule = &in->rule[r];
         snprintf(rule->name, sizeof rule->name, "%s", a->rows.rule[r].name);
-        snprintf(rule->action, sizeof rule->action, "%s_action", rule->name);
+        snprintf(rule->action, sizeof rule->action, "%s_action", a->rows.rule[r].name);
         rule->about = a->rows.rule[r].about;
         rule->counts = dc_row_counts(&a->rows.rule[r]);
     }

@@ -87,6 +87,9 @@ dc_status lock_job_init(lock_job *job, const lock_flags *f, const cli_args *args
     snprintf(name, sizeof name, "%s", agent);
     const char *bare = cli_split(&rest, ':');
     DC_TRY(dc_run_configure(&job->run, bare));
+    if (!job->run.algo->query)
+        return dc_fail(DC_UNSUPPORTED, "use a method that learns distances or values",
+                       "%s has no distances whose error a lock could measure", bare);
     DC_TRY(set_flags(&job->run, f, horizon, seed));
     DC_TRY(cli_run_sets(&job->run, args));
     if (rest) DC_TRY(set_suffix(&job->run, rest));

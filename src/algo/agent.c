@@ -35,6 +35,9 @@ dc_status dc_algo_find(const char *name, const dc_algo **algo) {
 
 dc_status dc_need_actions(const dc_method *m) {
     if (m->act) return DC_OK;
+    if (!m->form->acts)
+        return dc_fail(DC_USAGE, "use form=value (locks take form=distance by themselves)",
+                       "%s learns from actions, which form=distance leaves out", m->algo->name);
     return dc_fail(DC_BAD_INPUT, "use a data set with actions, or a method with form=distance",
                    "the data set has no actions that %s could learn from", m->algo->name);
 }

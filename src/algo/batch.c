@@ -42,8 +42,8 @@ static int rule(const dc_agent *a, const char *name) {
 
 // Of the column that goals are taken from: all of an observation, or copied out.
 static const dc_scale *goal_scale(const dc_agent *a) {
-    bool copied = a->goal_values || a->goals.width != a->method.obs;
-    return copied ? a->method.goal_scale : a->method.obs_scale;
+    bool part = dc_column_at(&a->goals, 0, 0) == dc_column_at(column(a, "obs"), 0, 0);
+    return part ? a->method.obs_scale : a->method.goal_scale;
 }
 
 // The column, draw or count of a field.

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "nn/mlp.h"
 
-enum { DC_NETS_MAX = 12 };
+enum { DC_NETS_MAX = 12 }; // DC_PARAMS_MAX counts on it
 
 typedef enum dc_net_kind {
     DC_NET_MLP,    // Dense -> GELU -> LayerNorm, repeated; the last Dense is plain

@@ -5,6 +5,7 @@
 #define DC_PARAMS_H
 
 #include "backend/backend.h"
+#include "base/options.h"
 #include "base/status.h"
 
 #include <stdint.h>
@@ -19,7 +20,7 @@ typedef struct dc_param_row {
     double gain; // of XAVIER
 } dc_param_row;
 
-enum { DC_PARAMS_MAX = 256 };
+enum { DC_PARAMS_MAX = 12 * (4 * DC_LIST_MAX + 2) }; // of the most networks with the most layers
 
 typedef struct dc_params {
     int count;

@@ -300,7 +300,16 @@ static dc_status bad_method(const char *path) {
 }
 
 // Every member of the description belongs to the facts or to the method's options.
+static dc_status need_members(const dc_option *table, const dc_json *object) {
+    for (; table->name; table++)
+        if (!dc_json_get(object, table->name))
+            return dc_fail(DC_BAD_INPUT, NULL, "no word of %s", table->name);
+    return DC_OK;
+}
+
 static dc_status read_members(const dc_algo *algo, void *config, facts *f, const dc_json *object) {
+    DC_TRY(need_members(fact_table, object));
+    DC_TRY(need_members(algo->options, object));
     for (const dc_json *m = object->child; m; m = m->next) {
         dc_json member = *m, alone = {.kind = DC_JSON_OBJECT, .child = &member, .count = 1};
         member.next = NULL;
@@ -336,8 +345,9 @@ static dc_status read_method(dc_checkpoint_policy *p, const dc_st_file *file) {
     DC_TRY(dc_algo_find(dc_st_meta_get(file, "agent"), &algo));
     DC_TRY(read_facts(p, algo, file, &f));
     const dc_form *form = dc_form_find(f.form);
-    if (!form || f.obs < 1 || f.goal < 1 || !f.hidden.count || (f.gamma >= 1))
-        return dc_fail(DC_BAD_INPUT, NULL, "impossible sizes");
+    bool fits = f.obs >= 1 && f.goal >= 1 && f.hidden.count && f.gamma < 1 && f.batch >= 1 &&
+                (f.rep || f.goal == f.obs) && (!f.actions || f.act == f.actions);
+    if (!form || !fits) return dc_fail(DC_BAD_INPUT, NULL, "impossible sizes");
     p->method = (dc_method){.algo = algo,
                             .config = p->config,
                             .form = form,
@@ -373,7 +383,10 @@ static dc_status check_networks(const dc_checkpoint_policy *p, const dc_st_file 
 // What observations and goals are scaled by, if the file says so.
 static dc_status read_scales(dc_checkpoint_policy *p, const dc_st_file *file, const char *path) {
     size_t obs = (size_t)p->method.obs, goal = (size_t)p->method.goal;
-    if (!dc_st_find(file, scale_names[0])) return DC_OK;
+    int found = 0;
+    for (int i = 0; i < SCALES; i++)
+        found += dc_st_find(file, scale_names[i]) != NULL;
+    if (!found) return DC_OK;
     p->scales = calloc(2 * (obs + goal), sizeof *p->scales);
     if (!p->scales) return dc_fail(DC_NO_MEMORY, NULL, "no memory to read %s", path);
     float *at = p->scales;
@@ -390,12 +403,28 @@ static dc_status read_scales(dc_checkpoint_policy *p, const dc_st_file *file, co
     return DC_OK;
 }
 
+// Every weight must be in the file, with its shape.
+static dc_status check_shapes(const dc_checkpoint_policy *p, const dc_st_file *file,
+                              const char *path) {
+    static const dc_real nothing;
+    for (int i = 0; i < p->params.count; i++) {
+        char name[DC_WEIGHT_NAME];
+        dc_param_row row = p->params.rows[i];
+        dc_st_tensor want;
+        row.offset = 0;
+        dc_weight_describe(&row, &nothing, "", name, &want);
+        DC_TRY(dc_weight_check(file, path, &want));
+    }
+    return DC_OK;
+}
+
 static dc_status read_networks(dc_checkpoint_policy *p, const dc_st_file *file, const char *path) {
     const char *env = dc_st_meta_get(file, "env");
     snprintf(p->env, sizeof p->env, "%s", env ? env : "");
     p->method.algo->networks(&p->nets, &p->method);
     dc_nets_place(&p->nets, &p->params, &p->method.hidden);
     DC_TRY(check_networks(p, file, path));
+    DC_TRY(check_shapes(p, file, path)); // before memory is taken for what the file only says
     DC_TRY(dc_params_alloc(&p->params, 0));
     for (int i = 0; i < p->params.count; i++) {
         char name[DC_WEIGHT_NAME];

@@ -190,8 +190,10 @@ dc_status dc_population_select(dc_run *runs, int count, const bool *marked) {
     dc_trainer *trainer;
     dc_trainer_free(runs->trainer);
     dc_status status = dc_trainer_new(&trainer, (dc_device)o->device, agents, selected, &spec);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         runs[i].trainer = trainer;
+        if (status != DC_OK) runs[i].member = -1; // the host has the state of record
+    }
     return status;
 }
 

@@ -26,7 +26,7 @@ void dc_weight_describe(const dc_param_row *row, const dc_real *slab, const char
     }
 }
 
-dc_status dc_weight_copy(const dc_st_file *file, const char *path, const dc_st_tensor *want) {
+dc_status dc_weight_check(const dc_st_file *file, const char *path, const dc_st_tensor *want) {
     const dc_st_tensor *have = dc_st_find(file, want->name);
     const char *hint = "the file belongs to another configuration";
     if (!have) return dc_fail(DC_BAD_INPUT, hint, "%s has no tensor %s", path, want->name);
@@ -36,6 +36,12 @@ dc_status dc_weight_copy(const dc_st_file *file, const char *path, const dc_st_t
     if (!same)
         return dc_fail(DC_BAD_INPUT, hint, "%s: tensor %s has another type or shape", path,
                        want->name);
+    return DC_OK;
+}
+
+dc_status dc_weight_copy(const dc_st_file *file, const char *path, const dc_st_tensor *want) {
+    DC_TRY(dc_weight_check(file, path, want));
+    const dc_st_tensor *have = dc_st_find(file, want->name);
     memcpy((void *)(uintptr_t)want->bytes, have->bytes, have->size);
     return DC_OK;
 }

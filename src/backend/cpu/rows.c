@@ -105,8 +105,10 @@ void dc_cpu_row_square_bwd(const dc_exec *x, const dc_node *n) {
 
 // ---- normalise ----
 
+// At least 1e-6, so that a row of zeros stays one. NaN stays NaN.
 static dc_real length(const dc_real *x, int cols) {
-    return (dc_real)sqrt((double)dot(x, x, cols));
+    double size = sqrt((double)dot(x, x, cols));
+    return (dc_real)(size < 1e-6 ? 1e-6 : size);
 }
 
 static void normalise_rows(const void *ctx, int e, int r0, int r1) {

@@ -65,11 +65,13 @@ template <bool DOT> __global__ static void pair_backward(plain j) {
 
 // ---- normalise: y = sqrt(cols) x / |x| ----
 
+// At least 1e-12, so that a row of zeros stays one. NaN stays NaN.
 __device__ static inline float square_sum(const float *x, int cols, int lane) {
     float sum = 0;
     for (int c = lane; c < cols; c += 32)
         sum += x[c] * x[c];
-    return warp_sum(sum);
+    sum = warp_sum(sum);
+    return sum < 1e-12f ? 1e-12f : sum;
 }
 
 __global__ static void normalise_forward(plain j) {
