@@ -33,6 +33,8 @@ CALLS = [
     (2, ["--zzzzzz", "--help"], ["train", "--zzzzzz"]),
     (2, "did you mean '--json'?", ["data", "info", "good.npz", "--jsn"]),
     (2, "did you mean '--horizon'?", ["lock", "--horizn", 16]),
+    (1, "bc has no distances", ["lock", "--agent", "bc:form=value", "--horizon", 16, "--steps", 20]),
+    (2, ["iql learns from actions", "form=value"], ["lock", "--agent", "iql", "--horizon", 16, "--steps", 20, "--hidden", "8,8", "--batch", 8]),
     (2, ["--env", "a value is missing"], ["train", "--env"]),
     (2, ["--env", "a value is missing"], ["train", "--env", "--out", "new"]),
     (2, ["--data", "missing"], ["sample"]),

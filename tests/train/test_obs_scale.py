@@ -95,8 +95,20 @@ def check_bytes(scratch):
     assert "scale/obs_mean" not in load_file(checkpoints(off)[-1])
 
 
+def check_population(scratch):
+    """Members share what they can; goals that are the columns of an observation in another order have scales of their own."""
+    rows = TRAJECTORIES * STATES
+    write(scratch.at("order.npz"), (rng.normal(size=(rows, 3)) * [1, 30, 0.01]).astype(np.float32), rng.uniform(-1, 1, size=(rows, ACT)).astype(np.float32))
+    words = ["--set", "rep=2,1,0,1,0,2,1,1", "--set", "obs_scale=on", "--set", "hidden=8,8", "--set", "batch=16", "--set", "log_every=5"]
+    for seeds, out in (("0,1", "both"), ("1", "alone")):
+        good("train", "--agent", "iql", "--data", scratch.at("order.npz"), "--steps", 20, "--seed", seeds, "--out", scratch.at(out), *words)
+    with open(scratch.at("both", "seed-1", "train.csv")) as both, open(scratch.at("alone", "train.csv")) as alone:
+        assert both.read() == alone.read()
+
+
 with Scratch("obs_scale") as scratch:
     for number, (agent, sets) in enumerate(SETTINGS):
         check_floats(scratch, number, agent, sets)
     check_bytes(scratch)
+    check_population(scratch)
 print(f"{len(SETTINGS)} settings scaled, bytes as 0 to 1")
