@@ -269,12 +269,31 @@ static void test_describe(void **state) {
     dc_params_free(&w.params);
 }
 
+// As many networks as there may be, with as many layers as an option can name, fit the table of weights.
+static void test_most(void **state) {
+    (void)state;
+    static const char names[DC_NETS_MAX + 1] = "abcdefghijkl";
+    char name[DC_NETS_MAX][2] = {{0}};
+    dc_int_list deep = {.count = DC_LIST_MAX};
+    static world w;
+    w = (world){0};
+    for (int i = 0; i < DC_LIST_MAX; i++)
+        deep.v[i] = 1;
+    for (int i = 0; i < DC_NETS_MAX; i++) {
+        name[i][0] = names[i];
+        dc_nets_add(&w.nets, (dc_net){.name = name[i], .in = 1, .out = 1});
+    }
+    dc_nets_place(&w.nets, &w.params, &deep);
+    assert_int_equal(w.params.count, DC_NETS_MAX * (4 * DC_LIST_MAX + 2));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),  cmocka_unit_test(test_no_policy),
         cmocka_unit_test(test_find),   cmocka_unit_test(test_tensors),
         cmocka_unit_test(test_gain),   cmocka_unit_test(test_values),
         cmocka_unit_test(test_scalar), cmocka_unit_test(test_describe),
+        cmocka_unit_test(test_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
