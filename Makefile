@@ -2,8 +2,8 @@
 # set-up, so that a bare clone needs one command. `make help` lists the targets.
 
 build: setup-build
-	@cmake --preset release $(QUIET)
-	@cmake --build --preset release --target dcrl dcrl_shared
+	@$(CMAKE) --preset release $(QUIET)
+	@$(CMAKE) --build --preset release --target dcrl dcrl_shared talk
 
 demo: build
 	@sh tools/demo.sh
@@ -11,25 +11,28 @@ demo: build
 demo-lock: build
 	@sh tools/demo_lock.sh
 
+paper-smoke: build
+	@sh tools/paper_smoke.sh
+
 # Fuzzers come first, so that the last lines are the summary of the whole test suite.
 test: setup-test
-	@cmake --preset release $(QUIET)
-	@cmake --build --preset release
-	@cmake --preset fuzz $(QUIET)
-	@cmake --build --preset fuzz
+	@$(CMAKE) --preset release $(QUIET)
+	@$(CMAKE) --build --preset release
+	@$(CMAKE) --preset fuzz $(QUIET)
+	@$(CMAKE) --build --preset fuzz
 	@ctest --preset fuzz
 	@ctest --preset release
 
 bench: setup-test
-	@cmake --preset release $(QUIET)
-	@cmake --build --preset release
+	@$(CMAKE) --preset release $(QUIET)
+	@$(CMAKE) --build --preset release
 	@for program in build/bench/bench_*; do [ ! -x $$program ] || $$program || exit 1; done
 
 # The long run: RUNS inputs for each reader. A finding stays in build-fuzz/.
 RUNS = 2000000
 fuzz: setup-test
-	@cmake --preset fuzz $(QUIET)
-	@cmake --build --preset fuzz
+	@$(CMAKE) --preset fuzz $(QUIET)
+	@$(CMAKE) --build --preset fuzz
 	@sh tools/fuzz.sh $(RUNS)
 
 format: setup-test
@@ -39,15 +42,16 @@ lint: setup-test
 	@sh tools/lint.sh
 
 install: build
-	@cmake --install build
+	@$(CMAKE) --install build
 
 clean:
-	rm -rf build build-dev build-tsan build-clang build-fuzz build-cuda
+	rm -rf build build-dev build-tsan build-clang build-fuzz build-coverage build-cuda
 
 help:
 	@echo 'make            build/dcrl and build/libdcrl.so (installs what is missing first)'
 	@echo 'make demo       a maze on this CPU: data, training, evaluation, maps and a page, in minutes'
 	@echo 'make demo-lock  a small combination-lock comparison: table, plot, one sentence'
+	@echo 'make paper-smoke  every table and figure of the paper at the smallest scale, in minutes'
 	@echo 'make test       all tests and a short run of every fuzzer'
 	@echo 'make bench      every program of bench/, one JSON line each'
 	@echo 'make fuzz       $(RUNS) inputs for every fuzzer (RUNS=n)'
@@ -57,6 +61,8 @@ help:
 	@echo 'make clean      delete the build folders; .venv stays'
 
 QUIET = --log-level=WARNING >/dev/null
+# Packages that were unpacked, since nobody could install them (tools/setup.sh), come into play by this.
+CMAKE = [ ! -f .packages/env ] || . ./.packages/env; cmake
 
 setup-build:
 	@sh tools/setup.sh build
@@ -64,4 +70,4 @@ setup-test:
 	@sh tools/setup.sh test
 
 .DEFAULT_GOAL := build
-.PHONY: build demo demo-lock test bench fuzz format lint install clean help setup-build setup-test
+.PHONY: build demo demo-lock paper-smoke test bench fuzz format lint install clean help setup-build setup-test

@@ -3,8 +3,7 @@
 // busy the processor is). One JSON line: milliseconds per step spends on reading its rows
 //   warm        all rows in memory
 //   cold        none of them, each row waited for when it is touched
-//   cold_ahead  none of them, the next step's rows asked for before the computation, as training
-//   does
+//   cold_ahead  none of them, the next step's rows asked for before the computation, as training does
 // and the largest resident size. `bench_store FOLDER` takes a store, which should be large; without
 // one it makes a store of 600 MB.
 #define _DEFAULT_SOURCE // posix_fadvise, getrusage

@@ -1,4 +1,4 @@
-"""bc, iql, crl, qrl and hiql as one writes them in JAX to be fast: the peer of `dcrl bench train` on a GPU.
+"""bc, iql, crl, qrl, hiql, sacbc, tmd and sharsa as one writes them in JAX to be fast: the peer of `dcrl bench train` on a GPU.
 
 The data set, sampling, losses, Adam and EMA are all on the device, jitted, many steps per call with nothing read back in
 between; buffers are donated. What makes it fast:
@@ -8,7 +8,8 @@ between; buffers are donated. What makes it fast:
   - ensembles are batched products; inputs are padded to a multiple of 16 columns, as tensor cores like them;
   - bf16: weights have a bfloat16 copy that Adam writes beside the float32 one, activations are bfloat16, and what is between
     products is computed in float32;
-  - the intervals of qrl's distance are compared in pairs, eight by eight, instead of sorted: one fused kernel.
+  - the intervals of qrl's distance are compared in pairs, eight by eight, instead of sorted: one fused kernel;
+  - tmd's distances of all pairs are reduced chunk by chunk inside fused kernels: no array has pairs and columns at once.
 
 Methods are as in the essays of src/algo/, networks without LayerNorm in actors; values on random numbers, since speed does not
 depend on them. Prints one JSON line. On a machine without a GPU it runs on the CPU, for instance with
@@ -102,6 +103,26 @@ def iqe(x, y, rho):
     return mix * parts.mean(-1) + (1 - mix) * parts.max(-1)
 
 
+def mrn(x, y, chunks=8):
+    """Mean over chunks of the largest excess of x over y in one half and the Euclidean length of the other."""
+    part, half, total = x.shape[-1] // chunks, x.shape[-1] // chunks // 2, 0
+    for k in range(chunks):
+        d = x[..., k * part : (k + 1) * part] - y[..., k * part : (k + 1) * part]
+        total += jnp.maximum(d[..., :half], 0).max(-1) + jnp.sqrt((d[..., half:] ** 2).sum(-1) + 1e-6)
+    return total / chunks
+
+
+def bce(logit, target):
+    return jax.nn.softplus(logit) - target * logit
+
+
+def flow(net_and_inputs, taken, noise, time):
+    """Flow matching: the velocity between noise and what was taken."""
+    network, *inputs = net_and_inputs
+    velocity = net(network, *inputs, (1 - time) * noise + time * taken, time)
+    return ((velocity - (taken - noise)) ** 2).mean()
+
+
 def normalise(z):
     return z * jax.lax.rsqrt((z * z).mean(-1, keepdims=True))
 
@@ -188,6 +209,56 @@ def hiql(live, target, b, kappa=0.7, alpha=3.0):
     return loss_value + loss_low + awr(net(live["high_actor"], s, high), part(5), high_to - high_from, alpha)
 
 
+def sacbc(live, target, b, alpha=0.3):
+    held, action = hold(live), b["action"]
+
+    def sample(actor, states, goals, noise):
+        mean, log_std = jnp.split(net(actor, states, goals), 2, -1)
+        log_std = jnp.clip(log_std, -5, 2)
+        u = mean + jnp.exp(log_std) * noise
+        change = 2 * (jnp.log(2.0) - u - jax.nn.softplus(-2 * u))  # of density, by tanh
+        return jnp.tanh(u), (-0.5 * noise**2 - log_std - 0.5 * jnp.log(2 * jnp.pi) - change).sum(-1)
+
+    led, _ = sample(held["actor"], b["next"], b["goal"], b["noise"])
+    later = jax.nn.sigmoid(net(target["critic"], b["next"], b["goal"], led)[..., 0]).min(0)
+    y = hold(jnp.where(b["there"], 1, GAMMA * later))
+    loss_critic = bce(net(live["critic"], b["state"], b["goal"], action)[..., 0], y).mean()
+    taken, density = sample(live["actor"], b["state"], b["actor_goal"], b["actor_noise"])
+    q = net(held["critic"], b["state"], b["actor_goal"], taken)[..., 0].mean(0)
+    lam = jnp.exp(live["lambda"])
+    imitation = alpha * hold(jnp.abs(q).mean()) * ((taken - action) ** 2).sum(-1).mean()
+    return loss_critic + (hold(lam) * density - q).mean() + imitation + lam * (0.5 * action.shape[-1] - hold(density.mean()))
+
+
+def tmd(live, target, b, alpha=0.1, zeta=0.05):
+    held, action = hold(live), b["action"]
+    phi = net(live["phi"], b["state"], action)
+    now, goal, after = jnp.split(net(live["psi"], below(b["state"], b["whole_goal"], b["next"])), 3, -2)
+    every = lambda x, y: mrn(x[:, :, None], y[:, None])
+    d, n = every(phi, goal), hold(every(after, goal))
+    own = mrn(phi, goal)
+    contrast = jax.nn.logsumexp(-d / phi.shape[-1] ** 0.5, axis=1).mean() + own.mean() / phi.shape[-1] ** 0.5
+    gap = d - n
+    bregman = jnp.where(gap > 3, gap, GAMMA * jnp.exp(jnp.minimum(gap, 3)) - d)
+    diagonal = jnp.diagonal(bregman, axis1=1, axis2=2)
+    loss = contrast + mrn(now, phi).mean() + zeta * 0.5 * (bregman.mean() + diagonal.mean())
+    mean = net(live["actor"], b["state"], b["actor_goal"])
+    led, toward = net(held["phi"], b["state"], jnp.clip(mean, -1, 1)), net(held["psi"], b["whole_actor_goal"])
+    return loss + ddpgbc(mean, (-mrn(led, toward)).min(0), action, alpha)
+
+
+def sharsa(live, target, b):
+    held, s, way, goal = hold(live), b["state"], b["waypoint"], b["goal"]
+    done = b["steps"] < STEPS
+    later = jax.nn.sigmoid(net(held["value"], b["whole_waypoint"], goal)[:, 0])
+    y = hold(jnp.where(done, GAMMA ** b["steps"].astype(jnp.float32), GAMMA**STEPS * later))
+    least = jax.nn.sigmoid(net(target["critic"], s, way, goal)[..., 0]).min(0)
+    loss = bce(net(live["value"], s, goal)[:, 0], hold(least)).mean()
+    loss += bce(net(live["critic"], s, way, goal)[..., 0], y).mean(1).sum()
+    loss += flow((live["high_actor"], s, b["actor_goal"]), b["high_waypoint"], b["high_noise"], b["high_time"])
+    return loss + flow((live["low_actor"], s, b["low_goal"]), b["action"], b["noise"], b["time"])
+
+
 # What each method trains: {network: (inputs, members, outputs)}, s columns of a state, g of a goal, a of an action; which have EMA.
 def networks(method, s, g, a, latent):
     actor = {"actor": (s + g, 1, a)}
@@ -200,18 +271,26 @@ def networks(method, s, g, a, latent):
     if method == "qrl":
         apart = {"goal_value": (latent + g, 2, 1)} if g < s else {}
         return {"phi": (s, 1, latent), "dynamics": (latent + a, 1, latent)} | apart | actor, ()
+    if method == "sacbc":
+        return {"critic": (s + g + a, 2, 1), "actor": (s + g, 1, 2 * a)}, ("critic",)
+    if method == "tmd":
+        return {"phi": (s + a, 2, latent), "psi": (s, 2, latent)} | actor, ()
+    if method == "sharsa":
+        flows = {"high_actor": (s + 2 * g + 1, 1, g), "low_actor": (s + g + a + 1, 1, a)}
+        return {"critic": (s + 2 * g, 2, 1), "value": (s + g, 1, 1)} | flows, ("critic",)
     low, high = (s + REP_DIM, 1, a), (s + g, 1, REP_DIM)
     return {"value": (s + REP_DIM, 2, 1), "rep": (s + g, 1, REP_DIM), "low_actor": low, "high_actor": high}, ("value",)
 
 
-LOSSES = {"bc": bc, "iql": iql, "crl": crl, "qrl": qrl, "hiql": hiql}
+LOSSES = {"bc": bc, "iql": iql, "crl": crl, "qrl": qrl, "hiql": hiql, "sacbc": sacbc, "tmd": tmd, "sharsa": sharsa}
+LAYERNORM_IN_ACTORS = ("sacbc", "sharsa")
 
 # ---- sampling: all rows of a call at once ----
 
 
 def draw_rows(key, method, shape, rows, length):
     """Row numbers (steps, batch) by name; trajectories have `length` rows each."""
-    keys = iter(jax.random.split(key, 10))
+    keys = iter(jax.random.split(key, 12))
     uniform = lambda: jax.random.uniform(next(keys), shape)
     any_row = lambda: jax.random.randint(next(keys), shape, 0, rows)
     first = jax.random.randint(next(keys), shape, 0, rows // length) * length
@@ -226,10 +305,17 @@ def draw_rows(key, method, shape, rows, length):
         return {"state": at, "goal": geometric(), "actor_goal": ahead()}
     if method == "qrl":
         return out | {"goal": any_row(), "actor_goal": ahead()}
+    if method == "tmd":
+        return out | {"goal": geometric(), "actor_goal": ahead()}
     kind = uniform()
     out["goal"] = jnp.where(kind < 0.2, at, jnp.where(kind < 0.7, geometric(), any_row()))
-    if method == "iql":
+    if method in ("iql", "sacbc"):
         return out | {"actor_goal": ahead()}
+    if method == "sharsa":
+        goal, high, last = out["goal"], ahead(), jnp.minimum(at + STEPS, end)
+        way = jnp.where((goal >= at) & (goal < last), goal, last)
+        return {"state": at, "goal": goal, "waypoint": way, "low_goal": last, "actor_goal": high,
+                "high_waypoint": jnp.minimum(last, high)}
     high = ahead()
     return out | {"low_goal": jnp.minimum(at + STEPS, end), "high_goal": high, "waypoint": jnp.minimum(at + STEPS, high)}
 
@@ -238,8 +324,22 @@ def gather(data, at, goal):
     """Goals are the first `goal` columns of an observation; whole_NAME is a goal's row as a state."""
     rows = {name: data["obs"][row] for name, row in at.items()}
     batch = {name: x if name in ("state", "next") else x[..., :goal] for name, x in rows.items()}
-    batch |= {"whole_" + name: x for name, x in rows.items() if name in ("goal", "waypoint")}
+    batch |= {"whole_" + name: x for name, x in rows.items() if name in ("goal", "waypoint", "actor_goal")}
+    batch |= {"steps": at["waypoint"] - at["state"]} if "waypoint" in at else {}
     return batch | {"action": data["act"][at["state"]], "there": at["goal"] == at["state"]}
+
+
+def draw_noise(key, method, batch):
+    """What sacbc's samples and sharsa's flows draw beside rows."""
+    keys = iter(jax.random.split(key, 4))
+    normal = lambda like: jax.random.normal(next(keys), like.shape)
+    time = lambda like: jax.random.uniform(next(keys), (*like.shape[:-1], 1))
+    if method == "sacbc":
+        return {"noise": normal(batch["action"]), "actor_noise": normal(batch["action"])}
+    if method == "sharsa":
+        return {"noise": normal(batch["action"]), "time": time(batch["action"]),
+                "high_noise": normal(batch["high_waypoint"]), "high_time": time(batch["action"])}
+    return {}
 
 
 # ---- training ----
@@ -268,7 +368,10 @@ def make_state(key, args, narrow):
     live = {}
     for name, (inputs, members, outputs) in nets.items():
         key, now = jax.random.split(key)
-        live[name] = make_network(now, (inputs, *args.mlp, outputs), members, not name.endswith("actor"))
+        layernorm = not name.endswith("actor") or args.method in LAYERNORM_IN_ACTORS
+        live[name] = make_network(now, (inputs, *args.mlp, outputs), members, layernorm)
+    if args.method == "sacbc":
+        live |= {"lambda": jnp.float32(0)}
     if args.method == "qrl":
         live |= {"rho": jnp.float32(0), "lambda": jnp.float32(0)}
     copy = lambda tree: jax.tree.map(jnp.copy, tree)  # donated buffers may not be shared
@@ -284,9 +387,10 @@ def program(args):
 
     @functools.partial(jax.jit, donate_argnums=(0, 2))
     def many(state, data, key):
-        key, now = jax.random.split(key)
+        key, now, noise = jax.random.split(key, 3)
         at = draw_rows(now, args.method, (args.inner, args.batch), args.rows, args.length)
         batches = gather(data, at, args.rep or args.obs)
+        batches |= draw_noise(noise, args.method, batches)
         return jax.lax.scan(step, state, batches, unroll=args.unroll)[0], key
 
     return many, make_state(jax.random.key(0), args, narrow)
@@ -319,7 +423,7 @@ def parse():
     parser.add_argument("--obs", type=int, default=29, help="columns of an observation (antmaze: 29)")
     parser.add_argument("--act", type=int, default=8, help="columns of an action")
     parser.add_argument("--rep", type=int, default=0, help="columns of an observation that are a goal; 0: all")
-    parser.add_argument("--latent", type=int, default=512, help="crl, qrl: columns of phi")
+    parser.add_argument("--latent", type=int, default=512, help="crl, qrl, tmd: columns of phi")
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the data set")
     parser.add_argument("--length", type=int, default=1000, help="rows of a trajectory")
     parser.add_argument("--inner", type=int, default=100, help="steps per call")

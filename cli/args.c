@@ -2,6 +2,8 @@
 // shape of the command line is known.
 #include "args.h"
 
+#include "base/file.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -25,22 +27,37 @@ static int find_flag(const cli_args *args, const char *word, size_t n) {
     return -1;
 }
 
-static dc_status unknown_flag(const cli_args *args, const char *word, size_t n) {
+// What a command takes beside its table, by `takes`.
+typedef struct extra {
+    unsigned bit;
+    const char *name, *shown, *help;
+} extra;
+static const extra extras[] = {
+    {CLI_QUIET, "quiet", "--quiet", "say nothing but errors and warnings"},
+    {CLI_JSON, "json", "--json", "one JSON object on standard output, nothing else"},
+    {CLI_SET, "set", "--set KEY=VALUE", "set an option; may be repeated"},
+};
+enum { EXTRAS = sizeof extras / sizeof extras[0] };
+
+// `dashes` as they were typed.
+static dc_status unknown_flag(const cli_args *args, const char *dashes, const char *word,
+                              size_t n) {
     char flags[CLI_FLAGS_MAX][NAME_MAX_BYTES], given[NAME_MAX_BYTES];
-    const char *names[CLI_FLAGS_MAX + 3];
+    const char *names[CLI_FLAGS_MAX + EXTRAS + 1];
     size_t count = 0;
     for (; args->flags[count].name; count++) {
         flag_of(args->flags[count].name, flags[count]);
         names[count] = flags[count];
     }
     names[count++] = "help";
-    if (args->takes & CLI_JSON) names[count++] = "json";
-    if (args->takes & CLI_SET) names[count++] = "set";
+    for (int i = 0; i < EXTRAS; i++)
+        if (args->takes & extras[i].bit) names[count++] = extras[i].name;
     snprintf(given, sizeof given, "%.*s", (int)(n < sizeof given ? n : sizeof given - 1), word);
     const char *near = dc_nearest(given, names, count);
     if (near)
-        return dc_fail(DC_USAGE, NULL, "unknown flag (--%s): did you mean '--%s'?", given, near);
-    return dc_fail(DC_USAGE, "--help lists them", "unknown flag (--%s)", given);
+        return dc_fail(DC_USAGE, NULL, "unknown flag (%s%s): did you mean '--%s'?", dashes, given,
+                       near);
+    return dc_fail(DC_USAGE, "--help lists them", "unknown flag (%s%s)", dashes, given);
 }
 
 // The words still to be read.
@@ -68,12 +85,16 @@ static dc_status take_set(cli_args *args, words *in, const char *flag, size_t n)
     return DC_OK;
 }
 
+// An error names the option as it was typed: a row of a table of its own, called "--log-every".
 static dc_status take_row(cli_args *args, words *in, const char *flag, size_t n, int row) {
-    const dc_option *option = &args->flags[row];
+    char typed[NAME_MAX_BYTES + 2];
+    dc_option alone[] = {args->flags[row], {0}};
     const char *value = "on";
-    if (option->kind != DC_BOOL || flag[n] == '=') DC_TRY(take_value(in, flag, n, &value));
+    if (alone->kind != DC_BOOL || flag[n] == '=') DC_TRY(take_value(in, flag, n, &value));
     args->given |= (uint64_t)1 << row;
-    return dc_options_set(args->flags, args->config, option->name, value);
+    snprintf(typed, sizeof typed, "--%.*s", (int)n, flag);
+    alone->name = typed;
+    return dc_options_set(alone, args->config, typed, value);
 }
 
 static dc_status take_flag(cli_args *args, words *in, const char *flag) {
@@ -82,9 +103,11 @@ static dc_status take_flag(cli_args *args, words *in, const char *flag) {
     if (row >= 0) return take_row(args, in, flag, n, row);
     if ((args->takes & CLI_SET) && n == 3 && !memcmp(flag, "set", 3))
         return take_set(args, in, flag, n);
-    if ((args->takes & CLI_JSON) && !strcmp(flag, "json")) return args->json = true, DC_OK;
+    if ((args->takes & CLI_JSON) && !strcmp(flag, "json"))
+        return args->json = args->quiet = true, DC_OK;
+    if ((args->takes & CLI_QUIET) && !strcmp(flag, "quiet")) return args->quiet = true, DC_OK;
     if (!strcmp(flag, "help")) return args->help = true, DC_OK;
-    return unknown_flag(args, flag, n);
+    return unknown_flag(args, "--", flag, n);
 }
 
 static dc_status take_plain(cli_args *args, char *word) {
@@ -95,26 +118,67 @@ static dc_status take_plain(cli_args *args, char *word) {
     return DC_OK;
 }
 
+// ---- completion: --complete PREVIOUS CURRENT, which a shell's script asks for (complete.c) ----
+
+static bool begins(const char *word, const char *with, size_t n) {
+    return !strncmp(word, with, strlen(with) < n ? strlen(with) : n);
+}
+
+// The values of the flag before, if they can be listed.
+static bool print_values(const cli_args *args, const char *flag, const char *current) {
+    int row = strncmp(flag, "--", 2) ? -1 : find_flag(args, flag + 2, strlen(flag) - 2);
+    const dc_option *o = row < 0 ? NULL : &args->flags[row];
+    if (!o || o->kind == DC_BOOL) return false;
+    for (const char *c = o->choices; c && *c;) {
+        size_t n = strcspn(c, "|");
+        if (strlen(current) <= n && begins(c, current, n)) printf("%.*s\n", (int)n, c);
+        c += n + (c[n] == '|');
+    }
+    return true; // any other value is the user's, or a file's name
+}
+
+static void print_flag(const char *flag, const char *help, const char *current) {
+    char word[NAME_MAX_BYTES + 2];
+    snprintf(word, sizeof word, "--%s", flag);
+    if (!strncmp(word, current, strlen(current))) printf("%s\t%s\n", word, help);
+}
+
+static void print_completions(const cli_args *args, const char *previous, const char *current) {
+    if (print_values(args, previous, current) || *current != '-') return;
+    for (const dc_option *o = args->flags; o->name; o++) {
+        char flag[NAME_MAX_BYTES];
+        flag_of(o->name, flag);
+        print_flag(flag, o->help, current);
+    }
+    for (int i = 0; i < EXTRAS; i++)
+        if (args->takes & extras[i].bit) print_flag(extras[i].name, extras[i].help, current);
+    print_flag("help", "what the command does, with all flags", current);
+}
+
 // One word of the command line, and its value where it has one.
 static dc_status take_word(cli_args *args, words *in) {
     char *word = *in->at++;
     if (!strcmp(word, "-h")) return args->help = true, DC_OK;
+    if (!strcmp(word, CLI_COMPLETE) && in->end - in->at == 2) {
+        print_completions(args, in->at[0], in->at[1]);
+        return args->help = args->completed = true, DC_OK;
+    }
     if (!strcmp(word, "-o")) return take_flag(args, in, "out");
     if (!strncmp(word, "--", 2) && word[2]) return take_flag(args, in, word + 2);
     if (word[0] == '-' && word[1] && !strchr("0123456789.", word[1]))
-        return unknown_flag(args, word + 1, strlen(word) - 1);
+        return unknown_flag(args, "-", word + 1, strlen(word) - 1);
     return take_plain(args, word);
 }
 
 static dc_status print_help(const cli_args *args) {
     dc_text text;
     dc_text_init(&text);
-    dc_text_add(&text, "%s\nflags:\n", args->usage);
+    bool flags = args->flags->name || args->takes & (CLI_QUIET | CLI_JSON | CLI_SET);
+    dc_text_add(&text, "%s%s", args->usage, flags ? "\nflags:\n" : "");
     dc_options_help(args->flags, true, &text);
-    if (args->takes & CLI_JSON)
-        dc_text_add(&text, "  %-26s one JSON object on standard output, nothing else\n", "--json");
-    if (args->takes & CLI_SET)
-        dc_text_add(&text, "  %-26s set an option; may be repeated\n", "--set KEY=VALUE");
+    for (int i = 0; i < EXTRAS; i++)
+        if (args->takes & extras[i].bit)
+            dc_text_add(&text, "  %-26s %s\n", extras[i].shown, extras[i].help);
     if (args->keys) dc_text_add(&text, "\nkeys of --set:\n");
     if (args->keys) dc_options_help(args->keys, false, &text);
     dc_status status = dc_text_status(&text);
@@ -129,7 +193,7 @@ dc_status cli_args_parse(cli_args *args, int argc, char **argv) {
     words in = {argv, argv + argc};
     while (in.at < in.end && !args->help)
         DC_TRY(take_word(args, &in));
-    return args->help ? print_help(args) : DC_OK;
+    return args->help && !args->completed ? print_help(args) : DC_OK;
 }
 
 bool cli_args_given(const cli_args *args, const char *name) {
@@ -144,6 +208,37 @@ dc_status cli_args_need(const cli_args *args, const char *name) {
     flag_of(name, flag);
     return dc_fail(DC_USAGE, "--help lists what the command takes", "a flag is missing (--%s)",
                    flag);
+}
+
+// Whether a name ends in one of "a|b|c", and has something before it.
+static bool ends_in(const char *name, const char *ends) {
+    size_t all = strlen(name), n;
+    for (; *ends; ends += n + (ends[n] == '|')) {
+        n = strcspn(ends, "|");
+        if (all > n && !memcmp(name + all - n, ends, n)) return true;
+    }
+    return false;
+}
+
+dc_status cli_check_name(const char *path, const char *ends, bool folder) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    bool device =
+        name == path + 5 && !strncmp(path, "/dev/", 5); // /dev/null, and not what lies in /dev/shm
+    if (ends_in(name, ends) || device) return DC_OK;
+    const char *dot = strrchr(name, '.');
+    bool there = !dot || dot == name;
+    if (folder && !there) DC_TRY(dc_folder_find(path, &there));
+    if (folder && there) return DC_OK;
+    char hint[128] = "FILE";
+    size_t used = strlen(hint);
+    for (; *ends && used + 12 < sizeof hint; ends++) { // "FILE.gif, FILE.mp4"
+        if (*ends == '|')
+            used += (size_t)snprintf(hint + used, sizeof hint - used, ", FILE");
+        else
+            hint[used++] = *ends, hint[used] = 0;
+    }
+    if (folder) snprintf(hint + used, sizeof hint - used, ", or FOLDER/");
+    return dc_fail(DC_USAGE, NULL, "the name does not say what to write (%s): give %s", path, hint);
 }
 
 dc_status cli_args_apply(const cli_args *args, const dc_option *table, void *config) {

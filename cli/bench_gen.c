@@ -16,17 +16,21 @@
 typedef struct flags {
     int64_t seed, threads;
     double seconds;
+    char expert[DC_TEXT_MAX], ball_expert[DC_TEXT_MAX];
 } flags;
 
 static const dc_option flag_table[] = {
     DC_OPTION_INT(flags, seed, "0", 0, 9e15, "seed of all draws"),
     DC_OPTION_INT(flags, threads, "0", 0, 1024, "of the second measurement; 0: every core"),
     DC_OPTION_REAL(flags, seconds, "2", 0.01, 3600, "time to measure for"),
+    DC_OPTION_TEXT(flags, expert, "", "that walks, of ants and humanoids, as for dcrl gen"),
+    DC_OPTION_TEXT(flags, ball_expert, "", "that dribbles, of antsoccer"),
     {0},
 };
 
 static const char usage[] =
-    "usage: dcrl bench gen [ENV] [--seconds T] [--threads T] [--json]\n\n"
+    "usage: dcrl bench gen [ENV] [--seconds T] [--threads T] [--expert FILE] [--ball-expert FILE] "
+    "[--json]\n\n"
     "Rows per second of generated data (pointmaze-medium-navigate-v0 if none "
     "is named), without writing them.\n\n"
     "example: dcrl bench gen pointmaze-giant-stitch-v0 --json\n";
@@ -85,23 +89,34 @@ static dc_status measure_cost(const dc_gen *gen, const dc_gen_rows *rows, cost *
     return status;
 }
 
+static dc_status measure_all(const flags *f, const dc_gen *gen, double speed[2], cost *own) {
+    const dc_env_family *family = dc_world_spec(gen->world)->family;
+    dc_gen_rows rows;
+    void *whole = NULL;
+    dc_status status = take_rows(gen, family, &whole, &rows);
+    if (status == DC_OK) status = measure(gen, &rows, 1, f->seconds / 2, &speed[0]);
+    if (status == DC_OK) status = measure(gen, &rows, (int)f->threads, f->seconds / 2, &speed[1]);
+    if (status == DC_OK && dc_gen_is_slow(family)) status = measure_cost(gen, &rows, own);
+    free(whole);
+    return status;
+}
+
 static dc_status run(const flags *f, dc_env_spec *spec, double speed[2], cost *own) {
     dc_gen gen;
     int64_t episodes;
-    dc_world *world;
-    dc_gen_rows rows;
-    void *whole = NULL;
+    dc_gen_experts experts;
+    dc_world *world = NULL;
     DC_TRY(dc_gen_init(&gen, spec, spec->data, &episodes));
     spec->data = gen.kind; // if the name had no word of it
-    DC_TRY(dc_world_new(&world, spec));
+    DC_TRY(dc_gen_experts_open(&experts, spec,
+                               (const char *const[DC_GEN_EXPERTS]){f->expert, f->ball_expert}));
+    dc_status status = dc_world_new(&world, spec);
     gen.world = world;
     gen.seed = (uint64_t)f->seed;
-    dc_status status = take_rows(&gen, spec->family, &whole, &rows);
-    if (status == DC_OK) status = measure(&gen, &rows, 1, f->seconds / 2, &speed[0]);
-    if (status == DC_OK) status = measure(&gen, &rows, (int)f->threads, f->seconds / 2, &speed[1]);
-    if (status == DC_OK && dc_gen_is_slow(spec->family)) status = measure_cost(&gen, &rows, own);
-    free(whole);
+    gen.experts = &experts;
+    if (status == DC_OK) status = measure_all(f, &gen, speed, own);
     dc_world_free(world);
+    dc_gen_experts_close(&experts);
     return status;
 }
 

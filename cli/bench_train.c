@@ -1,5 +1,5 @@
 // dcrl bench train: steps per second of the whole training loop, logging included, and where the time
-// goes. With it, how close the matrix products come to what OpenBLAS alone reaches on the same
+// goes. With it, how close the matrix products come to what products alone reach on the same
 // shapes.
 #include "args.h"
 #include "bench.h"
@@ -23,7 +23,7 @@ static const char usage[] =
     "\n"
     "Trains the named work and prints steps per second, the share of each op, and the rate of its "
     "matrix products\n"
-    "beside OpenBLAS alone on the same shapes and threads.\n"
+    "beside products alone, of the same shapes and on as many threads.\n"
     "\n"
     "  lock      d(s, g) of a lock of 2048 states: 3x512, batch 512, n 64\n"
     "  standard  antmaze-large's sizes: 3x512, batch 1024, n 25, oracle critic, ddpgbc policy\n"
@@ -101,6 +101,7 @@ typedef struct products {
     product *list;
     int count;
     double flops; // of one step
+    bool bf16;
     dc_real *a, *b;
     dc_real **c; // (count) outputs
 } products;
@@ -130,6 +131,7 @@ static void collect_member(const dc_exec *exec, dc_ref r, products *p) {
 
 // The products of all linear nodes, in blocks as backend/cpu/linear.c makes them.
 static void collect(const dc_exec *exec, products *p) {
+    p->bf16 = exec->bf16;
     const dc_graph *g = exec->graph;
     for (dc_ref r = 0; r < g->count; r++) {
         const dc_node *n = &g->nodes[r];
@@ -142,7 +144,7 @@ static void collect(const dc_exec *exec, products *p) {
 static void product_block(void *ctx, int block) {
     const products *p = ctx;
     const product *q = &p->list[block];
-    dc_gemm(q->a_t, q->b_t, q->m, q->n, q->k, p->a, q->a_t ? q->m : q->k, p->b,
+    dc_gemm(p->bf16, q->a_t, q->b_t, q->m, q->n, q->k, p->a, q->a_t ? q->m : q->k, p->b,
             q->b_t ? q->k : q->n, 0, p->c[block], q->n);
 }
 
@@ -228,9 +230,11 @@ static dc_status make_data(dc_run *run, const work *w, dc_dataset *data) {
 static dc_status tell_rate(const dc_run *runs, const flags *f, bool json, const result *r) {
     static const char *const names[] = {"tf32", "fp32", "tf32", "bf16"}; // of the option's choices
     const dc_trainer *t = runs->trainer;
-    bool gpu = runs->options.device != 0;
+    bool gpu = runs->options.device != 0, bf16 = runs->agent.exec.bf16;
     const char *sizes = works[f->work].name, *feed = t->fed ? "host" : "device",
-               *precision = gpu ? names[runs->options.precision] : "fp32";
+               *precision = gpu    ? names[runs->options.precision]
+                            : bf16 ? "bf16"
+                                   : "fp32";
     double rate = r->steps / r->seconds;
     dc_text path, quoted;
     dc_text_init(&path);
@@ -262,12 +266,12 @@ static void print_result(const dc_run *run, const flags *f, bool json, const res
     double reached = p->flops / linear * 1e-9;
     if (json) {
         printf("{\"bench\": \"train\", \"work\": \"%s\", \"device\": \"cpu\", \"precision\": "
-               "\"fp32\", \"threads\": %d, "
+               "\"%s\", \"threads\": %d, "
                "\"steps_per_second\": %.2f, \"gflop_per_step\": %.3f, \"linear_gflops\": %.1f, "
-               "\"openblas_gflops\": %.1f, "
+               "\"alone_gflops\": %.1f, "
                "\"linear_share\": %.3f, \"save_seconds\": %.4f}\n",
-               works[f->work].name, dc_pool_threads(run->pool), rate, p->flops * 1e-9, reached,
-               alone, linear * rate, r->save_seconds);
+               works[f->work].name, p->bf16 ? "bf16" : "fp32", dc_pool_threads(run->pool), rate,
+               p->flops * 1e-9, reached, alone, linear * rate, r->save_seconds);
         return;
     }
     printf("%s on cpu, %d threads: %.1f steps/s over %.1f s\n\n", works[f->work].name,
@@ -281,7 +285,7 @@ static void print_result(const dc_run *run, const flags *f, bool json, const res
         ops += times[i] / done;
     printf("  %-16s %.2f ms (sample, gather, Adam, log)\n", "the rest",
            1e3 * (seconds / done - ops));
-    printf("\nmatrix products: %.1f GFLOP/s inside training, %.1f by OpenBLAS alone on the same "
+    printf("\nmatrix products: %.1f GFLOP/s inside training, %.1f by products alone of the same "
            "blocks (%.0f %%)\n",
            reached, alone, 100 * reached / alone);
 }

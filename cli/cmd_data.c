@@ -6,6 +6,7 @@
 #include "data_convert.h"
 #include "data_rewards.h"
 
+#include "algo/agent.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/options.h"
@@ -29,15 +30,20 @@ static const char help[] =
     "\n"
     "  info     check a file as training would, then print its arrays, trajectories, dimensions,\n"
     "           ranges and hash\n"
-    "  convert  .npz files to a store, which may be larger than memory, or a store to .npz\n"
+    "  convert  .npz files to a store, which may be larger than memory, or a store to .npz, or "
+    "HDF5\n"
+    "           (D4RL, Minari, robomimic) to .npz\n"
     "  rewards  what a single task says of the rows of a file\n"
     "  --json   one JSON object instead of a table\n"
     "\n"
     "A data set is a store or an .npz file in OGBench's layout, as numpy.savez or `dcrl gen` write "
     "it:\n"
     "  observations (N, ...)   numbers; a row is a state, or a picture of uint8\n"
-    "  actions      (N, ...)   float in [-1, 1], or whole numbers for discrete actions\n"
+    "  actions      (N, ...)   float in [-1, 1] (else train with --act-scale), or whole numbers "
+    "for "
+    "discrete actions\n"
     "  terminals    (N)        1 on the last row of each trajectory, 0 elsewhere\n"
+    "  timeouts     (N)        as in D4RL, if it is there: ends a trajectory like terminals\n"
     "Further arrays of N rows (qpos, qvel, button_states, ...) are kept as columns.\n"
     "\n"
     "example: dcrl data info pointmaze-large-navigate-v0.npz\n";
@@ -61,6 +67,7 @@ typedef struct info {
     lengths length; // rows of a trajectory
     const dc_column *obs, *act;
     range obs_range, act_range;
+    dc_variation spread; // of observations
 } info;
 
 static int by_value(const void *a, const void *b) {
@@ -118,12 +125,15 @@ static dc_status open_file(info *in) {
 }
 
 static dc_status gather(info *in) {
-    in->store = dc_folder_exists(in->path);
+    DC_TRY(dc_folder_find(in->path, &in->store));
     DC_TRY(in->store ? open_store(in) : open_file(in));
     in->obs = dc_dataset_column(&in->data, "obs");
     in->act = dc_dataset_column(&in->data, "act");
     in->obs_range = measure_range(&in->data, in->obs);
     in->act_range = measure_range(&in->data, in->act);
+    dc_bounds raw = in->data.actions;
+    if (raw.low != 0 || raw.high != 0) in->act_range = (range){raw.low, raw.high};
+    DC_TRY(dc_dataset_variation(&in->data, &in->spread));
     return measure_lengths(&in->data, &in->length);
 }
 
@@ -195,6 +205,31 @@ static void table_column(const char *name, const dc_column *column, range r, dc_
                 type_name(column), (double)r.min, (double)r.max);
 }
 
+// Number of discrete actions; 0: real numbers, or whole ones that cannot be choices.
+static int choices(const info *in) {
+    int count = 0;
+    return in->act->whole && dc_count_actions(&in->data, in->act, &count) == DC_OK ? count : 0;
+}
+
+static bool has_units(const info *in) {
+    return !in->act->whole && !dc_layout_in_range(in->data.actions);
+}
+
+// What training will want to be told.
+static void table_advice(const info *in, dc_text *out) {
+    const dc_variation *s = &in->spread;
+    if (has_units(in))
+        dc_text_add(out,
+                    "%-14sactions are not within [-1, 1]: train with --act-scale auto, or "
+                    "--act-scale LOW,HIGH\n",
+                    "note");
+    if (dc_variation_uneven(s))
+        dc_text_add(out,
+                    "%-14scolumns of very different scale: observation %d varies by %.3g, %d "
+                    "by %.3g: train with --obs-scale on\n",
+                    "note", s->wide, s->most, s->narrow, s->least);
+}
+
 static void table_head(const info *in, dc_text *out) {
     const dc_dataset *d = &in->data;
     dc_text_add(out, "%-14s%s\n", in->store ? "store" : "file", in->path);
@@ -204,8 +239,12 @@ static void table_head(const info *in, dc_text *out) {
                 (long long)d->traj_count, (long long)in->length.min, (long long)in->length.max,
                 in->length.median);
     table_column("obs", in->obs, in->obs_range, out);
-    table_column("act", in->act, in->act_range, out);
+    if (choices(in))
+        dc_text_add(out, "%-14sone of %d discrete actions, from 0\n", "act", choices(in));
+    else
+        table_column("act", in->act, in->act_range, out);
     dc_text_add(out, "%-14s%016llx\n", "hash", (unsigned long long)d->hash);
+    table_advice(in, out);
     dc_text_add(out, "\n%-16s %-8s %15s %15s  %s\n", "array", "type", "bytes", "in file", "shape");
 }
 
@@ -246,6 +285,10 @@ static void json_head(const info *in, dc_text *out) {
     dc_text_add(out, ", \"length_max\": %lld, ", (long long)in->length.max);
     json_column("obs", in->obs, in->obs_range, out);
     json_column("act", in->act, in->act_range, out);
+    dc_text_add(out, "\"discrete_actions\": %d, ", choices(in));
+    dc_text_add(out, "\"needs_act_scale\": %s, \"wants_obs_scale\": %s, ",
+                has_units(in) ? "true" : "false",
+                dc_variation_uneven(&in->spread) ? "true" : "false");
     dc_text_add(out, "\"columns\": [");
     for (int c = 0; c < d->column_count; c++) {
         if (c) dc_text_add(out, ", ");

@@ -5,9 +5,8 @@
 #include "cli.h"
 
 #include "data/npz.h"
-#include "env/replay.h"
+#include "env/recorded.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,114 +43,6 @@ static const dc_option table[] = {
     DC_OPTION_INT(flags, threads, "0", 0, 1024, "0: one for every core"),
     {0},
 };
-
-// ---- reading ----
-
-typedef struct input {
-    dc_npz npz;
-    dc_arena arena;
-} input;
-
-static dc_status wrong_shape(const input *in, const char *name, const dc_npy *npy,
-                             const char *want) {
-    dc_text got;
-    dc_text_init(&got);
-    for (int d = 0; d < npy->ndim; d++)
-        dc_text_add(&got, "%s%lld", d ? "," : "", (long long)npy->shape[d]);
-    dc_status status = dc_fail(DC_BAD_INPUT, want, "%s has shape (%s) (%s)", name,
-                               got.bytes ? got.bytes : "", in->npz.path);
-    dc_text_fini(&got);
-    return status;
-}
-
-// An array as doubles; values stays NULL when the file has none. A dimension of -1 is filled in
-// from the file.
-static dc_status read_array(input *in, const char *name, int ndim, int64_t *shape,
-                            const double **values, bool *floats) {
-    char want[96];
-    dc_npy npy;
-    const dc_npz_entry *entry = dc_npz_find(&in->npz, name);
-    *values = NULL;
-    if (!entry) return DC_OK;
-    DC_TRY(dc_npz_head(&in->npz, entry, &npy));
-    snprintf(want, sizeof want, "%d dimensions are needed", ndim);
-    if (npy.ndim != ndim) return wrong_shape(in, name, &npy, want);
-    for (int d = 0; d < ndim; d++) {
-        if (shape[d] < 0) shape[d] = npy.shape[d];
-        snprintf(want, sizeof want, "%lld is needed in dimension %d", (long long)shape[d], d);
-        if (shape[d] != npy.shape[d]) return wrong_shape(in, name, &npy, want);
-    }
-    double *out = dc_arena_take(&in->arena, (size_t)npy.count * sizeof *out);
-    if (!out) return DC_NO_MEMORY;
-    if (floats) *floats = npy.type == DC_F4;
-    *values = out;
-    return dc_npz_doubles(&in->npz, entry, &npy, out);
-}
-
-// An array that would not be looked at was meant for something else.
-static dc_status refuse(const input *in, const char *name, const char *by, const char *hint) {
-    if (!dc_npz_find(&in->npz, name)) return DC_OK;
-    return dc_fail(DC_BAD_INPUT, hint, "%s takes no array '%s' (%s)", by, name, in->npz.path);
-}
-
-static dc_status check_names(const input *in, const dc_env_spec *spec, const dc_replay *r) {
-    const char *hint = "leave it out: a reset sets it";
-    dc_foreign foreign;
-    for (int k = 0; dc_env_foreign(spec->family, k, &foreign); k++)
-        DC_TRY(refuse(in, foreign.name, spec->name, foreign.hint));
-    if (!r->tasks) return DC_OK;
-    DC_TRY(refuse(in, dc_env_target_name(spec->family), "a start by tasks", hint));
-    if (!spec->family->extra) return DC_OK;
-    return refuse(in, dc_env_extra_facts(spec->family)->name, "a start by tasks", hint);
-}
-
-// Values (starts, width) must be whole: others would be played as what they are not. Nullable: values
-static dc_status check_whole(const input *in, const char *name, const double *values,
-                             int64_t starts, int width, int low, int high) {
-    for (int64_t k = 0; values && k < starts * width; k++) {
-        double v = values[k];
-        if (v >= low && v <= high && v == floor(v)) continue;
-        char want[64], at[64];
-        if (low == high)
-            snprintf(want, sizeof want, "%d is needed", low);
-        else
-            snprintf(want, sizeof want, "whole numbers from %d to %d are needed", low, high);
-        int n = snprintf(at, sizeof at, "%lld", (long long)(k / width));
-        if (width > 1) snprintf(at + n, sizeof at - (size_t)n, ",%lld", (long long)(k % width));
-        return dc_fail(DC_BAD_INPUT, want, "%s[%s] is %.9g (%s)", name, at, v, in->npz.path);
-    }
-    return DC_OK;
-}
-
-static dc_status read_input(input *in, const dc_env_spec *spec, dc_replay *r) {
-    const dc_env_family *f = spec->family;
-    int64_t actions[3] = {-1, -1, f->act};
-    DC_TRY(read_array(in, "actions", 3, actions, &r->actions, &r->float_actions));
-    if (!r->actions)
-        return dc_fail(DC_BAD_INPUT, "see dcrl env --help", "there is no array 'actions' (%s)",
-                       in->npz.path);
-    int64_t s = r->starts = actions[0];
-    r->steps = actions[1];
-    if (s < 1) return dc_fail(DC_BAD_INPUT, NULL, "there is no start (%s)", in->npz.path);
-    int64_t draws[2] = {s, -1};
-    DC_TRY(read_array(in, "qpos", 2, (int64_t[]){s, f->nq}, &r->qpos, NULL));
-    DC_TRY(read_array(in, "qvel", 2, (int64_t[]){s, f->nv}, &r->qvel, NULL));
-    DC_TRY(read_array(in, "tasks", 1, (int64_t[]){s}, &r->tasks, NULL));
-    DC_TRY(read_array(in, dc_env_target_name(f), 2, (int64_t[]){s, f->oracle}, &r->target, NULL));
-    if (f->extra)
-        DC_TRY(read_array(in, dc_env_extra_facts(f)->name, 2, (int64_t[]){s, f->extra}, &r->extra,
-                          NULL));
-    DC_TRY(read_array(in, "draws", 2, draws, &r->draws, NULL));
-    r->draw_count = draws[1];
-    if (r->tasks ? r->qpos || r->qvel : !r->qpos || !r->qvel)
-        return dc_fail(DC_BAD_INPUT, "see dcrl env --help",
-                       "either qpos and qvel or tasks must be there (%s)", in->npz.path);
-    DC_TRY(check_names(in, spec, r));
-    int own = spec->task; // of a single-task form
-    DC_TRY(check_whole(in, "tasks", r->tasks, s, 1, own ? own : 1, own ? own : DC_TASKS));
-    const dc_extra *e = dc_env_extra_facts(f);
-    return check_whole(in, dc_env_extra_facts(f)->name, r->extra, s, f->extra, e->low, e->high);
-}
 
 // ---- writing ----
 
@@ -191,14 +82,13 @@ static dc_status put(dc_npz_writer *writer, const dc_env_spec *spec, const dc_re
 
 // ---- the commands ----
 
-static dc_status play(const flags *f, const dc_env_spec *spec, input *in) {
+static dc_status play(const flags *f, const dc_env_spec *spec, dc_arena *arena) {
     dc_replay r = {.seed = (uint64_t)f->seed};
     dc_world *world = NULL;
     dc_pool *pool = NULL;
     dc_npz_writer *writer = NULL;
-    DC_TRY(dc_npz_open(&in->npz, f->in));
-    DC_TRY(read_input(in, spec, &r));
-    DC_TRY(take_output(&in->arena, spec, &r));
+    DC_TRY(dc_replay_read(&r, spec, f->in, arena));
+    DC_TRY(take_output(arena, spec, &r));
     dc_status status = dc_world_new(&world, spec);
     if (status == DC_OK) status = dc_pool_new(&pool, (int)f->threads);
     if (status == DC_OK) status = dc_replay_run(&r, world, pool);
@@ -211,11 +101,10 @@ static dc_status play(const flags *f, const dc_env_spec *spec, input *in) {
 }
 
 static dc_status replay(const flags *f, const dc_env_spec *spec) {
-    input in = {0};
-    dc_arena_init(&in.arena, 0);
-    dc_status status = play(f, spec, &in);
-    dc_npz_close(&in.npz);
-    dc_arena_fini(&in.arena);
+    dc_arena arena;
+    dc_arena_init(&arena, 0);
+    dc_status status = play(f, spec, &arena);
+    dc_arena_fini(&arena);
     return status;
 }
 
@@ -245,7 +134,9 @@ dc_status cmd_env(int argc, char **argv) {
     }
     DC_TRY(dc_env_find(&spec, args.words[1]));
     DC_TRY(cli_args_need(&args, "out"));
-    if (!strcmp(word, names[1])) return model(&f, &spec);
+    bool compiled = !strcmp(word, names[1]);
+    DC_TRY(cli_check_name(f.out, compiled ? ".mjb" : ".npz", false));
+    if (compiled) return model(&f, &spec);
     DC_TRY(cli_args_need(&args, "in"));
     return replay(&f, &spec);
 }

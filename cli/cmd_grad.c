@@ -7,6 +7,7 @@
 #include "runs.h"
 
 #include "base/json.h"
+#include "train/checkpoint.h"
 #include "train/weights.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@
 
 static const char usage[] =
     "usage: dcrl grad --agent AGENT --weights W.safetensors --batch B.npz "
-    "--out G.safetensors [--updates N] [--set key=value]...\n"
+    "--out G.safetensors [--updates N] [--hidden N,N] [--set key=value]...\n"
     "       dcrl grad --agent AGENT --describe [--set key=value]...\n"
     "\n"
     "Evaluates the loss on the batch and writes the gradient of every "
@@ -24,12 +25,16 @@ static const char usage[] =
     "batch and writes after/NAME and\n"
     "after/target_NAME too, and path/LOSS: the losses before each update and "
     "after the last (N + 1).\n"
-    "--describe lists the arrays of the batch.\n"
+    "--describe lists the arrays of the batch. Observations are numbers as networks see them: "
+    "scaled "
+    "ones where\n"
+    "a run has obs_scale, 0 to 1 where its data are bytes.\n"
     "\n"
     "example: dcrl grad --agent dcrl --describe --set n=16\n";
 
 typedef struct flags {
     char agent[DC_TEXT_MAX], weights[DC_TEXT_MAX], batch[DC_TEXT_MAX], out[DC_TEXT_MAX];
+    dc_int_list hidden;
     bool describe;
     int64_t updates;
 } flags;
@@ -39,6 +44,8 @@ static const dc_option table[] = {
     DC_OPTION_TEXT(flags, weights, "", "tensors net/layer/{w,b,scale,bias}, and target_net/..."),
     DC_OPTION_TEXT(flags, batch, "", "arrays that --describe lists"),
     DC_OPTION_TEXT(flags, out, "", "gradients and losses"),
+    DC_OPTION_LIST(flags, hidden, "", 1, 8192,
+                   "widths of the hidden layers; none: those of the first network in the file"),
     DC_OPTION_BOOL(flags, describe, "off", "list the batch's arrays and stop"),
     DC_OPTION_INT(flags, updates, "0", 0, 1e6, "Adam steps to take afterwards"),
     {0},
@@ -66,7 +73,9 @@ static dc_status read_hidden(const dc_st_file *file, const char *path, dc_int_li
         snprintf(name, sizeof name, "%s/%d/w", net, layer);
         const dc_st_tensor *t = dc_st_find(file, name);
         if (!t) break;
-        if (t->ndim != 3 || t->shape[2] < 1 || t->shape[2] > 8192)
+        // A width is believed only with the numbers that it says are there.
+        bool follows = !layer || t->shape[1] == hidden->v[layer - 1];
+        if (t->ndim != 3 || !t->size || t->shape[2] > 8192 || !follows)
             return dc_fail(DC_BAD_INPUT, NULL, "%s: tensor %s must be (ensemble, in, out)", path,
                            name);
         if (layer == DC_LIST_MAX)
@@ -149,7 +158,7 @@ static void train(dc_agent *agent, const dc_run *run, int64_t updates, float *pa
     }
 }
 
-static void print_losses(const dc_agent *agent, const float *losses, bool json) {
+static dc_status print_losses(const dc_agent *agent, const float *losses, bool json) {
     dc_text out;
     dc_text_init(&out);
     for (int m = 0; m < agent->metric_count; m++) {
@@ -158,8 +167,10 @@ static void print_losses(const dc_agent *agent, const float *losses, bool json) 
         dc_json_number(&out, (double)losses[m]);
         if (!json) dc_text_add(&out, "\n");
     }
-    printf(json ? "%s}\n" : "%s", out.bytes ? out.bytes : "");
+    dc_status status = dc_text_status(&out);
+    if (status == DC_OK) printf(json ? "%s}\n" : "%s", out.bytes ? out.bytes : "");
     dc_text_fini(&out);
+    return status;
 }
 
 static dc_status output_init(output *o, const dc_agent *agent, int64_t updates) {
@@ -202,7 +213,7 @@ static dc_status evaluate(dc_agent *agent, const dc_run *run, const flags *f, bo
         compute(&o, agent, run, f->updates);
         status = dc_st_write(f->out, o.tensors, o.count, NULL, 0);
     }
-    if (status == DC_OK) print_losses(agent, o.losses, json);
+    if (status == DC_OK) status = print_losses(agent, o.losses, json);
     output_fini(&o);
     return status;
 }
@@ -212,11 +223,12 @@ static dc_status with_weights(dc_run *run, const flags *f, const grad_inputs *in
     dc_agent agent = {0};
     dc_agent_options options;
     DC_TRY(dc_run_agent_options(run, &options));
-    DC_TRY(read_hidden(weights, f->weights, &options.hidden));
+    options.hidden = f->hidden;
+    if (!f->hidden.count) DC_TRY(read_hidden(weights, f->weights, &options.hidden));
     options.batch = (int)b->size;
     options.longest = b->longest;
     dc_status status = dc_agent_init(&agent, run->algo, run->config, &options, &b->data, NULL);
-    if (status == DC_OK) grad_batch_give(b, in, &agent);
+    if (status == DC_OK) status = grad_batch_give(b, in, &agent);
     if (status == DC_OK) status = read_weights(&agent, weights, f->weights);
     if (status == DC_OK) status = evaluate(&agent, run, f, json);
     dc_agent_fini(&agent);
@@ -230,7 +242,8 @@ static dc_status grad(dc_run *run, const flags *f, bool json) {
     DC_TRY(grad_inputs_find(&in, run));
     dc_status status = grad_batch_read(&batch, &in, f->batch);
     if (status == DC_OK && (status = dc_st_open(&weights, f->weights)) == DC_OK) {
-        status = with_weights(run, f, &in, &batch, &weights, json);
+        if (dc_st_meta_get(&weights, "hash")) status = dc_checkpoint_check(&weights, f->weights);
+        if (status == DC_OK) status = with_weights(run, f, &in, &batch, &weights, json);
         dc_st_close(&weights);
     }
     grad_batch_free(&batch);
@@ -244,6 +257,17 @@ static dc_status describe(const dc_run *run, bool json) {
     return DC_OK;
 }
 
+// Moments and ranges of a batch are not those of the data it came from.
+static dc_status refuse_scaling(const dc_run *run) {
+    if (strcmp(run->options.act_scale, "off") != 0)
+        return dc_fail(DC_USAGE, "scale the actions of the batch, and leave act_scale out",
+                       "dcrl grad takes actions as networks see them (act_scale=%s)",
+                       run->options.act_scale);
+    if (run->options.obs_scale != DC_SCALING_ON) return DC_OK;
+    return dc_fail(DC_USAGE, "scale the observations of the batch, and leave obs_scale out",
+                   "dcrl grad takes observations as networks see them (obs_scale=on)");
+}
+
 dc_status cmd_grad(int argc, char **argv) {
     flags f;
     cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_JSON | CLI_SET};
@@ -252,6 +276,7 @@ dc_status cmd_grad(int argc, char **argv) {
     dc_run run = DC_RUN_NONE;
     dc_status status = dc_run_configure(&run, f.agent);
     if (status == DC_OK) status = cli_run_sets(&run, &args);
+    if (status == DC_OK) status = refuse_scaling(&run);
     for (int i = 0; status == DC_OK && !f.describe && i < 3; i++)
         status = cli_args_need(&args, (const char *const[]){"weights", "batch", "out"}[i]);
     if (status == DC_OK)

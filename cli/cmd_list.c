@@ -13,19 +13,26 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: dcrl list envs|agents|presets [--json]\n"
+    "usage: dcrl list envs|agents|presets [--names] [--json]\n"
     "\n"
     "Names that other commands take, with what they mean; agents with their options.\n"
     "\n"
     "example: dcrl list agents\n";
 
-static const dc_option no_flags[] = {{0}};
+typedef struct flags {
+    bool names;
+} flags;
+
+static const dc_option table[] = {
+    DC_OPTION_BOOL(flags, names, "off", "names alone, one on each line"),
+    {0},
+};
 
 static const char lock_about[] = "combination-lock of H states, for instance lock-512";
 static const char forms[] =
     "\nA name may go on with its data: -navigate, -stitch or -explore (mazes), -play or -noisy "
-    "(the arm's, and\n"
-    "then -100m for 100 million transitions); then with\n"
+    "(the arm's), then\n"
+    "-100m for 100 million transitions (the arm's, humanoidmaze-giant-navigate); then with\n"
     "-oraclerep (goals are only what counts: xy, positions of cubes, states of buttons) or "
     "-singletask[-taskK] (one task,\n"
     "rewards of 0 and less); then with -v0.\n";
@@ -134,11 +141,36 @@ static dc_status list_presets(bool json, dc_text *out) {
     return status;
 }
 
+// ---- names alone ----
+
+static dc_status preset_names(dc_text *out) {
+    dc_arena arena;
+    dc_arena_init(&arena, 0);
+    dc_status status = DC_OK;
+    for (const dc_preset_file *f = dc_preset_files; f->name && status == DC_OK; f++) {
+        const dc_json *root = NULL;
+        status = dc_json_parse(&arena, f->name, f->json, strlen(f->json), &root);
+        for (const dc_json *p = status == DC_OK ? root->child : NULL; p; p = p->next)
+            if (dc_json_get(p, "env")) dc_text_add(out, "%s\n", p->key);
+    }
+    dc_arena_fini(&arena);
+    return status;
+}
+
+static dc_status list_names(const char *what, dc_text *out) {
+    dc_env_spec e;
+    if (!strcmp(what, "presets")) return preset_names(out);
+    for (int i = 0; !strcmp(what, "agents") && dc_algos[i]; i++)
+        dc_text_add(out, "%s\n", dc_algos[i]->name);
+    for (int r = 0; !strcmp(what, "envs") && dc_env_row(&e, r); r++)
+        dc_text_add(out, "%s\n", e.name);
+    return DC_OK;
+}
+
 dc_status cmd_list(int argc, char **argv) {
     static const char *const names[] = {"envs", "agents", "presets"};
-    char config;
-    cli_args args = {
-        .usage = usage, .flags = no_flags, .config = &config, .takes = CLI_JSON | CLI_WORDS};
+    flags f;
+    cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_JSON | CLI_WORDS};
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
     if (args.word_count != 1)
@@ -147,7 +179,12 @@ dc_status cmd_list(int argc, char **argv) {
     dc_text out;
     dc_text_init(&out);
     dc_status status = DC_OK;
-    if (!strcmp(word, names[0]))
+    bool known = false;
+    for (int i = 0; i < 3; i++)
+        known = known || !strcmp(word, names[i]);
+    if (f.names && known)
+        status = list_names(word, &out);
+    else if (!strcmp(word, names[0]))
         list_envs(args.json, &out);
     else if (!strcmp(word, names[1]))
         list_agents(args.json, &out);

@@ -7,6 +7,7 @@
 #include "runs.h"
 
 #include "base/file.h"
+#include "train/folder.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ static const dc_option table[] = {
     DC_OPTION_TEXT(lock_flags, seed, "0", "one seed, a list 0,1,2 or a range 0-2"),
     DC_OPTION_INT(lock_flags, slots, "128", 1, 1e6, "trees in flight"),
     DC_OPTION_LIST(lock_flags, hidden, "512,512,512", 1, 8192, "widths of the hidden layers"),
-    DC_OPTION_INT(lock_flags, batch, "512", 1, 1 << 20, "rows a loss"),
+    DC_OPTION_INT(lock_flags, batch, "512", 1, 1 << 20, "rows per loss"),
     DC_OPTION_CHOICE(lock_flags, device, "cpu", "cpu|cuda", "where to train"),
     DC_OPTION_INT(lock_flags, threads, "0", 0, 1024, "cores to use in all; 0: every one"),
     DC_OPTION_TEXT(lock_flags, out, "", "folder for runs, results and plot"),
@@ -102,8 +103,9 @@ static dc_status write_plot(const dc_lock_result *results, int count, const char
     dc_text_init(&svg);
     dc_status status = dc_lock_plot(results, count, &svg);
     snprintf(path, 1024, "%s/lock.svg", folder);
+    dc_folder_sweep(folder);
     if (status == DC_OK) status = dc_text_status(&svg);
-    if (status == DC_OK) status = dc_file_write(path, svg.bytes, svg.used);
+    if (status == DC_OK) status = dc_file_write_inside(path, svg.bytes, svg.used);
     dc_text_fini(&svg);
     return status;
 }

@@ -38,10 +38,10 @@ static const dc_option table[] = {
     DC_OPTION_LIST(flags, task, "1,2,3,4,5", 1, DC_TASKS, "tasks to draw"),
     DC_OPTION_INT(flags, step, "-1", -1, 1e12, "checkpoint to take; -1: the newest"),
     DC_OPTION_INT(flags, episodes, "5", 1, EPISODES_MAX, "episodes of each task"),
-    DC_OPTION_INT(flags, seed, "0", 0, 9e15, "of starts, goals and noise"),
+    DC_OPTION_INT(flags, seed, "0", 0, 9e15, "seed of starts, goals and noise"),
     DC_OPTION_INT(flags, threads, "0", 0, 1024, "threads; 0: all cores"),
     DC_OPTION_TEXT(flags, out, "",
-                   "one file with all tasks; empty: a file a task, in the run folder"),
+                   "one file with all tasks; empty: one file per task, in the run folder"),
     {0},
 };
 
@@ -95,15 +95,18 @@ static void close_all(atlas *a) {
     dc_pool_free(a->pool);
 }
 
-static dc_status write_one(const char *path, const cli_pick *pick, const dc_maze_panel *panels,
-                           int count, double most) {
+static dc_status write_one(const char *path, const flags *f, const cli_pick *pick,
+                           const dc_maze_panel *panels, int count, double most) {
     char title[DC_TEXT_MAX + 64];
     snprintf(title, sizeof title, "Predicted steps and routes on %s, step %" PRId64, pick->env,
              pick->step);
     dc_text svg;
     dc_text_init(&svg);
     dc_status status = dc_maze_svg(&svg, title, panels, count, most);
-    if (status == DC_OK) status = dc_file_write(path, svg.bytes, svg.used);
+    bool given = path == f->out; // else it lies in the run folder
+    if (status == DC_OK)
+        status = given ? dc_file_write(path, svg.bytes, svg.used)
+                       : dc_file_write_inside(path, svg.bytes, svg.used);
     if (status == DC_OK) printf("wrote %s\n", path);
     dc_text_fini(&svg);
     return status;
@@ -111,12 +114,13 @@ static dc_status write_one(const char *path, const cli_pick *pick, const dc_maze
 
 static dc_status write_all(const atlas *a, const cli_pick *pick, const flags *f) {
     double most = dc_maze_longest(a->panels, a->count); // one scale, so that tasks compare
-    if (*f->out) return write_one(f->out, pick, a->panels, a->count, most);
+    if (*f->out) return write_one(f->out, f, pick, a->panels, a->count, most);
+    dc_folder_sweep(pick->folder);
     for (int i = 0; i < a->count; i++) {
         char name[32], path[DC_PATH_MAX];
         snprintf(name, sizeof name, "map-task%d.svg", a->panels[i].task);
         DC_TRY(dc_folder_path(path, pick->folder, name));
-        DC_TRY(write_one(path, pick, &a->panels[i], 1, most));
+        DC_TRY(write_one(path, f, pick, &a->panels[i], 1, most));
     }
     return DC_OK;
 }
@@ -127,6 +131,12 @@ dc_status cmd_map(int argc, char **argv) {
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
     if (args.word_count != 1) return dc_fail(DC_USAGE, "dcrl map RUN", "one run folder is needed");
+    const char *dot = strrchr(f.out, '.');
+    if (*f.out && strncmp(f.out, "/dev/", 5) != 0 && (!dot || strcmp(dot, ".svg") != 0))
+        return dc_fail(
+            DC_USAGE,
+            "write -o map.svg; a browser, Inkscape or rsvg-convert turns it into PNG or PDF",
+            "a map is an SVG (%s)", f.out);
     cli_pick pick;
     DC_TRY(cli_run_pick(&pick, args.words[0], f.step));
     if (!pick.spec.maze)

@@ -26,7 +26,7 @@ static const char usage[] =
     "FILE ends in\n"
     ".gif, .mp4 (needs ffmpeg) or .png (one frame, --at); any other name is a folder for PNG "
     "files.\n"
-    "STATES.npz has qpos (nq) or (T,nq), and at will button_states and what is aimed at: goal_xy "
+    "STATES.npz has qpos (nq) or (T,nq), and optionally button_states and the target: goal_xy "
     "(2) "
     "of a maze,\n"
     "target of an arm (docs/envs.md).\n"
@@ -38,6 +38,7 @@ enum { SAMPLES = 8 };
 
 typedef struct flags {
     char out[DC_TEXT_MAX], data[DC_TEXT_MAX], states[DC_TEXT_MAX], camera[DC_TEXT_MAX];
+    char expert[DC_TEXT_MAX], ball_expert[DC_TEXT_MAX];
     bool script, plain;
     int64_t task, episode, episodes, step, seed, at, every, width, height, threads;
     double fps;
@@ -49,12 +50,14 @@ static const dc_option table[] = {
     DC_OPTION_TEXT(flags, data, "", "data set with qpos"),
     DC_OPTION_TEXT(flags, states, "", "npz with qpos"),
     DC_OPTION_BOOL(flags, script, "off", "the script behind dcrl gen plays"),
+    DC_OPTION_TEXT(flags, expert, "", "of a script: that walks, as for dcrl gen"),
+    DC_OPTION_TEXT(flags, ball_expert, "", "of a script: that dribbles, as for dcrl gen"),
     DC_OPTION_INT(flags, task, "1", 1, DC_TASKS, "task to play or to start"),
     DC_OPTION_INT(flags, episode, "0", 0, 1e9, "number of the episode, from 0"),
     DC_OPTION_INT(flags, episodes, "15", 1, 10000,
                   "of a run: episodes per task of the dcrl eval that is shown"),
     DC_OPTION_INT(flags, step, "-1", -1, 1e12, "of a run: checkpoint to take; -1: the newest"),
-    DC_OPTION_INT(flags, seed, "0", 0, 9e15, "of starts, goals and noise"),
+    DC_OPTION_INT(flags, seed, "0", 0, 9e15, "seed of starts, goals and noise"),
     DC_OPTION_INT(flags, at, "0", -1, 1e9, "FILE.png: the state to show, from 0; -1: the last"),
     DC_OPTION_INT(flags, every, "1", 1, 1e6, "take every Nth state"),
     DC_OPTION_REAL(flags, fps, "0", 0, 1000,
@@ -107,15 +110,30 @@ static dc_status play_policy(studio *s, const dc_world *world) {
     return status;
 }
 
+static dc_status play_script(studio *s, const dc_world *world) {
+    const flags *f = s->f;
+    int64_t episodes;
+    dc_gen gen;
+    dc_gen_experts experts;
+    DC_TRY(dc_gen_init(&gen, &s->spec, s->spec.data, &episodes));
+    DC_TRY(dc_gen_experts_open(&experts, &s->spec,
+                               (const char *const[DC_GEN_EXPERTS]){f->expert, f->ball_expert}));
+    gen.world = world;
+    gen.seed = (uint64_t)f->seed;
+    gen.experts = &experts;
+    dc_status status = dc_states_script(&s->states, &gen, f->episode);
+    dc_gen_experts_close(&experts);
+    return status;
+}
+
 static dc_status simulate(studio *s) {
     const flags *f = s->f;
-    uint64_t seed = (uint64_t)f->seed;
     dc_world *world;
     DC_TRY(dc_world_new(&world, &s->spec));
     dc_status status = s->run ? play_policy(s, world)
                        : f->script
-                           ? dc_states_script(&s->states, world, s->spec.data, f->episode, seed)
-                           : dc_states_start(&s->states, world, (int)f->task, seed);
+                           ? play_script(s, world)
+                           : dc_states_start(&s->states, world, (int)f->task, (uint64_t)f->seed);
     dc_world_free(world);
     return status;
 }
@@ -179,9 +197,11 @@ static dc_status make(studio *s) {
                                .plain = f->plain};
     s->rgb = malloc((size_t)f->width * (size_t)f->height * 3);
     if (!s->rgb) return dc_fail(DC_NO_MEMORY, "draw smaller", "no memory for a frame");
+    bool file = f->data[0] || f->states[0]; // read before OpenGL is opened for it
+    if (file) DC_TRY(find_states(s));
     DC_TRY(dc_view_new(&s->view, &s->spec, &options));
     double rate = f->fps > 0 ? f->fps : dc_view_rate(s->view) / (double)f->every;
-    DC_TRY(find_states(s));
+    if (!file) DC_TRY(find_states(s));
     DC_TRY(dc_film_new(&s->film, f->out, options.width, options.height, rate));
     DC_TRY(dc_film_is_still(f->out) ? shoot_still(s) : shoot_all(s));
     return dc_film_save(s->film);
@@ -193,7 +213,8 @@ static dc_status make(studio *s) {
 static dc_status find_subject(studio *s, const char *word) {
     const flags *f = s->f;
     int sources = (f->data[0] != 0) + (f->states[0] != 0) + f->script;
-    s->run = !dc_env_has_tasks(word) || dc_folder_exists(word);
+    s->run = !dc_env_has_tasks(word);
+    if (!s->run) DC_TRY(dc_folder_find(word, &s->run));
     if (sources + s->run > 1)
         return dc_fail(DC_USAGE, "see dcrl render --help",
                        "a run, --data, --states and --script exclude each other");
@@ -222,6 +243,7 @@ dc_status cmd_render(int argc, char **argv) {
         return dc_fail(DC_USAGE, "dcrl render RUN -o FILE.gif", "one run or environment is needed");
     DC_TRY(cli_args_need(&args, "out"));
     if (!f.out[0]) return dc_fail(DC_USAGE, "-o FILE.gif", "--out names no file");
+    DC_TRY(cli_check_name(f.out, ".gif|.mp4|.png", true));
     studio s = {.f = &f};
     DC_TRY(find_subject(&s, args.words[0]));
     cli_catch_signals();

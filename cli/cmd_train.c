@@ -3,10 +3,14 @@
 #include "args.h"
 #include "cli.h"
 #include "runs.h"
+#include "sweep.h"
 
 #include "api/setup.h"
 #include "base/file.h"
+#include "base/log.h"
+#include "report/live.h"
 #include "rollout/watch.h"
+#include "train/events.h"
 #include "train/presets.h"
 
 #include <inttypes.h>
@@ -17,18 +21,34 @@
 static const char usage[] =
     "usage: dcrl train [PRESET] --env ENV [--agent AGENT] [--data PATH] --out RUN [--set "
     "key=value]...\n"
-    "       dcrl train --resume RUN\n"
+    "       dcrl train --resume RUN [--steps N] [--data PATH] [--device D] [--precision P] "
+    "[--eval-every N] ...\n"
     "\n"
     "Trains an agent and keeps config, logs and checkpoints in the folder RUN. Ctrl-C (or SIGTERM, "
-    "SIGUSR1)\n"
-    "saves and stops; --resume goes on to the same bytes as if it had never stopped. Options come, "
-    "each\n"
-    "overriding the one before, from the preset, --config, flags and --set.\n"
+    "SIGUSR1, SIGXCPU,\n"
+    "or SIGHUP but under nohup) saves and stops, with exit status 75; the same command, or "
+    "--resume "
+    "RUN, goes on to the\n"
+    "same bytes as if it had never stopped. Options come, each overriding the one before, from the "
+    "preset, --config,\n"
+    "flags and --set.\n"
+    "A run that goes on may be given more steps, another place of the same data, another device, "
+    "and "
+    "other\n"
+    "intervals of saving and evaluating; all else is fixed.\n"
     "\n"
     "Several seeds (--seed 0-7, --seed 0,3,5) train together, on one copy of the data; seed K has "
     "the "
     "folder\n"
     "RUN/seed-K, equal to that of a run of its own. --resume RUN goes on with all of them.\n"
+    "\n"
+    "Options with several values make a sweep: --set alpha=0.1,0.3, --agent dcrl,td-n, --env "
+    "A,B, or several presets.\n"
+    "Each combination is a run in OUT/agent=dcrl,alpha=0.1 and so on, side by side on this "
+    "machine; the same command\n"
+    "goes on with those that are not done, and OUT/report.html compares them. {env} and {preset} "
+    "in --data stand\n"
+    "for those of the run.\n"
     "\n"
     "With --eval-every N, the environment's tasks are played every N steps and at the end, into "
     "RUN/eval.csv.\n"
@@ -38,11 +58,14 @@ static const char usage[] =
     "         dcrl train --env lock-512 --agent dcrl --steps 40000 --out runs/lock --set n=16\n"
     "         dcrl train antmaze-large --data antmaze.npz --seed 0-7 --device cuda --out "
     "runs/antmaze\n"
+    "         dcrl train --env lock-64 --agent dcrl,td-n --set n=4,8 --seed 0-2 --out runs/sweep\n"
     "         dcrl train --resume runs/lock\n";
 
 typedef struct flags {
     dc_run_options run; // first: dc_run_table's offsets are ours too
     char out[DC_TEXT_MAX], resume[DC_TEXT_MAX], config[DC_TEXT_MAX], seeds[DC_TEXT_MAX];
+    bool dry_run, report, tensorboard;
+    int64_t jobs;
 } flags;
 
 // In place of the row of one seed.
@@ -53,6 +76,17 @@ static const dc_option more[] = {
     DC_OPTION_TEXT(flags, out, "", "folder of the run, made if missing"),
     DC_OPTION_TEXT(flags, resume, "", "folder of a run to go on with"),
     DC_OPTION_TEXT(flags, config, "", "JSON file with options, such as another run's config.json"),
+    DC_OPTION_BOOL_AS("dry-run", flags, dry_run, "off",
+                      "print the options that the run would have, as JSON, and stop"),
+    DC_OPTION_BOOL(
+        flags, report, "off",
+        "write the page report.html in the run's folder after every evaluation and at the end; "
+        "it reloads itself while the run is at work"),
+    DC_OPTION_BOOL(
+        flags, tensorboard, "off",
+        "write what the CSV files say also as events for TensorBoard, into the run's folder"),
+    DC_OPTION_INT(flags, jobs, "0", 0, 1024,
+                  "of a sweep: runs at a time; 0: one for each core, on a GPU one"),
     {0},
 };
 
@@ -65,13 +99,19 @@ typedef struct training {
     dc_run *runs;
     dc_dataset *own;         // (count) empty where another's is used
     const dc_dataset **data; // (count)
+    dc_dataset val;          // held-out rows of all; empty: there are none
     char (*folders)[DC_PATH_MAX];
     const char **paths; // of the folders
     const char *folder; // of all
     dc_watch watch;
+    bool quiet, json; // nothing on the way; json: one object at the end
+    double start;
+    double success[DC_RUNS_MAX]; // of each run's last evaluation; below 0: none
     cli_line line;
     cli_progress playing; // an evaluation's, on the same line
     dc_eval_progress steps;
+    bool report, tensorboard; // are wanted
+    dc_events *events;        // (count) for TensorBoard; NULL: none
 } training;
 
 static dc_status training_init(training *t, int count) {
@@ -97,6 +137,10 @@ static void training_fini(training *t) {
     dc_population_fini(t->runs, t->count);
     for (int i = 0; i < t->count; i++)
         dc_dataset_fini(&t->own[i]);
+    dc_dataset_fini(&t->val);
+    for (int i = 0; t->events && i < t->count; i++)
+        dc_events_close(&t->events[i]);
+    free(t->events);
     free(t->runs);
     free(t->own);
     free(t->data);
@@ -114,10 +158,33 @@ static void join(dc_option table[ROWS_MAX]) {
     table[n] = (dc_option){0};
 }
 
+static double mean_of(const training *t, int column) {
+    double mean = 0;
+    for (int k = 0; k < t->count; k++)
+        mean += t->runs[k].last[column] / t->count;
+    return mean;
+}
+
+// Losses and metrics of the last log row, each with what it is on held-out rows, while there is room.
+static void add_numbers(const training *t, char *text, size_t size) {
+    const dc_run *run = t->runs;
+    int metrics = run->agent.metric_count, first = dc_run_metric_count(run), n = 0;
+    int held_out = dc_run_column_count(run) - first;
+    for (int i = 0; i < metrics && n + 60 < (int)size; i++) {
+        n += snprintf(text + n, size - (size_t)n, "  %s %.4g", dc_run_metric_name(run, i),
+                      mean_of(t, i));
+        if (held_out)
+            n += snprintf(text + n, size - (size_t)n, " (held out %.4g)", mean_of(t, first + i));
+    }
+    if (held_out > metrics && n + 40 < (int)size)
+        snprintf(text + n, size - (size_t)n, "  held-out value off by %.4g steps",
+                 mean_of(t, first + metrics));
+}
+
 // One line for all: the mean of their steps, the sum of their rates.
 static void progress(void *ctx, const dc_run *run, double seconds) {
     training *t = ctx;
-    char text[256], eta[32], seeds[32] = "";
+    char text[512], eta[32], seeds[32] = "";
     int64_t step = 0, before = 0, all = t->count * run->options.steps;
     bool logged = true; // else there is nothing yet
     for (int i = 0; i < t->count; i++) {
@@ -132,13 +199,7 @@ static void progress(void *ctx, const dc_run *run, double seconds) {
         snprintf(text, sizeof text, "step %" PRId64 "/%" PRId64 "%s (%.0f%%)  %.0f steps/s  ETA %s",
                  step / t->count, run->options.steps, seeds, 100.0 * (double)step / (double)all,
                  rate, cli_duration((double)(all - step) / (rate + 1e-9), eta));
-    for (int i = 0; logged && i < run->agent.metric_count && n < 200; i++) {
-        double mean = 0;
-        for (int k = 0; k < t->count; k++)
-            mean += t->runs[k].last[i] / t->count;
-        n += snprintf(text + n, sizeof text - (size_t)n, "  %s %.4g", dc_run_metric_name(run, i),
-                      mean);
-    }
+    if (logged) add_numbers(t, text + n, sizeof text - (size_t)n);
     cli_line_show(&t->line, text);
 }
 
@@ -189,7 +250,7 @@ static dc_status configure(dc_run *run, const cli_args *args, const flags *f, co
     if (args->word_count == 1) DC_TRY(dc_preset_find(arena, args->words[0], &preset));
     if (cli_args_given(args, "config")) DC_TRY(read_config(arena, f->config, &config));
     const char *agent = f->run.agent;
-    if (!cli_args_given(args, "agent") && preset.own && dc_preset_agent(&preset))
+    if (!cli_args_given(args, "agent") && preset.levels && dc_preset_agent(&preset))
         agent = dc_preset_agent(&preset);
     if (!cli_args_given(args, "agent") && agent_of(config)) {
         const dc_algo *algo;
@@ -197,14 +258,22 @@ static dc_status configure(dc_run *run, const cli_args *args, const flags *f, co
         DC_TRY(config_error(dc_algo_find(agent, &algo), f->config));
     }
     DC_TRY(dc_run_configure(run, agent));
-    if (preset.own) DC_TRY(dc_preset_apply(run, &preset));
+    if (preset.levels) DC_TRY(dc_preset_apply(run, &preset));
     if (config) DC_TRY(config_error(dc_run_set_json(run, config), f->config));
     return apply_flags(run, args, f, seed);
+}
+
+// A page that cannot be written is no reason to stop.
+static void write_page(const training *t, bool alive) {
+    if (!t->report || dc_live_page(t->folder, alive) == DC_OK) return;
+    dc_log(DC_WARN, "no report.html: %s", dc_error());
 }
 
 // One line an evaluation.
 static void show_score(void *ctx, const dc_run *run, const dc_eval_score *s) {
     training *t = ctx;
+    t->success[run - t->runs] = s->overall;
+    if (t->quiet) return;
     cli_line_clear(&t->line);
     if (t->count > 1) printf("seed %" PRId64 ", ", run->options.seed);
     printf("step %" PRId64 ": success %.1f %%, tasks", run->step, 100 * s->overall);
@@ -212,6 +281,57 @@ static void show_score(void *ctx, const dc_run *run, const dc_eval_score *s) {
         printf(" %.0f", 100 * s->task[k]);
     printf(" (%d episode%s each)\n", s->episodes, s->episodes == 1 ? "" : "s");
     fflush(stdout);
+}
+
+// ---- for TensorBoard ----
+
+// What cannot be written is told once, and is no reason to stop.
+static void put(training *t, const dc_run *run, const char *group, const char *const *names,
+                const double *values, int count) {
+    dc_events *events = t->events ? &t->events[run - t->runs] : NULL;
+    if (!events || !events->file) return;
+    if (dc_events_put(events, run->step, group, names, values, count) == DC_OK) return;
+    dc_log(DC_WARN, "%s has no further events: %s", run->folder, dc_error());
+    dc_events_close(events);
+}
+
+// What train.csv and timing.csv get.
+static void put_row(void *ctx, const dc_run *run, double seconds, double rate) {
+    const char *names[DC_LOG_COLUMNS];
+    static const char *const speed[] = {"seconds", "steps_per_second"};
+    int count = dc_run_column_count(run);
+    for (int i = 0; i < count; i++)
+        names[i] = dc_run_column_name(run, i);
+    put(ctx, run, "train", names, run->last, count);
+    put(ctx, run, "timing", speed, (const double[]){seconds, rate}, 2);
+}
+
+// What eval.csv gets.
+static void take_score(void *ctx, const dc_run *run, const dc_eval_score *s) {
+    training *t = ctx;
+    const char *names[1 + DC_TASKS] = {"overall_success"};
+    char tasks[DC_TASKS][32];
+    double values[1 + DC_TASKS] = {s->overall};
+    for (int k = 0; k < DC_TASKS; k++) {
+        snprintf(tasks[k], sizeof tasks[k], "task%d_success", k + 1);
+        names[1 + k] = tasks[k];
+        values[1 + k] = s->task[k];
+    }
+    show_score(ctx, run, s);
+    put(t, run, "eval", names, values, 1 + DC_TASKS);
+    write_page(t, true);
+}
+
+static dc_status open_events(training *t) {
+    if (!t->tensorboard) return DC_OK;
+    t->events = calloc((size_t)t->count, sizeof *t->events);
+    if (!t->events) return dc_fail(DC_NO_MEMORY, NULL, "no memory for events");
+    for (int i = 0; i < t->count; i++) {
+        DC_TRY(dc_events_open(&t->events[i], t->paths[i], t->runs[i].step));
+        t->runs[i].on_row = put_row;
+        t->runs[i].on_row_ctx = t;
+    }
+    return DC_OK;
 }
 
 static int64_t least_step(const training *t) {
@@ -226,6 +346,32 @@ static void end_line(const training *t) {
     printf("\n");
 }
 
+// {"folder": ..., "agent": ..., "seconds": ..., "steps_per_second": ..., "runs": [{"folder": ..., "seed": ...}]}
+static dc_status print_json(const training *t) {
+    dc_text out;
+    int64_t steps = 0;
+    double seconds = dc_now() - t->start;
+    for (int i = 0; i < t->count; i++)
+        steps += t->runs[i].step - t->runs[i].first_step;
+    dc_text_init(&out);
+    dc_text_add(&out, "{\"folder\": ");
+    dc_json_quote(&out, t->folder);
+    dc_text_add(&out, ", \"agent\": \"%s\", \"seconds\": %.3f, \"steps_per_second\": %.1f, ",
+                t->runs->algo->name, seconds, (double)steps / (seconds + 1e-9));
+    for (int i = 0; i < t->count; i++) {
+        dc_text_add(&out, "%s{\"folder\": ", i ? ", " : "\"runs\": [");
+        dc_json_quote(&out, t->paths[i]);
+        dc_text_add(&out, ", \"seed\": %" PRId64 ", \"step\": %" PRId64 ", \"success\": ",
+                    t->runs[i].options.seed, t->runs[i].step);
+        dc_text_add(&out, t->success[i] < 0 ? "null}" : "%.6g}", t->success[i]);
+    }
+    dc_text_add(&out, "]}\n");
+    dc_status status = dc_text_status(&out);
+    if (status == DC_OK) fputs(out.bytes, stdout);
+    dc_text_fini(&out);
+    return status;
+}
+
 // Where several runs are, their common folder is the one to go on with.
 static dc_status outcome(training *t, dc_status status) {
     if (status == DC_IO)
@@ -237,6 +383,8 @@ static dc_status outcome(training *t, dc_status status) {
                        "%s",
                        least_step(t), t->count, t->folder);
     if (status != DC_OK) return status;
+    if (t->json) return print_json(t);
+    if (t->quiet) return DC_OK;
     printf("trained %s to step %" PRId64 " in %s", t->runs->algo->name, t->runs->step, t->folder);
     end_line(t);
     return DC_OK;
@@ -255,8 +403,12 @@ static dc_status show_trainer(const dc_trainer *trainer) {
 
 static dc_status train(training *t) {
     cli_line_init(&t->line);
-    if (t->runs->options.device) DC_TRY(show_trainer(t->runs->trainer));
-    t->watch.on_score = show_score;
+    t->line.quiet = t->quiet;
+    t->start = dc_now();
+    for (int i = 0; i < t->count; i++)
+        t->success[i] = -1;
+    if (t->runs->options.device && !t->quiet) DC_TRY(show_trainer(t->runs->trainer));
+    t->watch.on_score = take_score;
     t->watch.on_score_ctx = t;
     t->steps = cli_progress_on(&t->playing, &t->line, "evaluating", "steps");
     t->watch.steps = &t->steps;
@@ -268,9 +420,14 @@ static dc_status train(training *t) {
         run->progress = progress;
         run->progress_ctx = t;
     }
+    DC_TRY(open_events(t));
     dc_status status = dc_population_train(t->runs, t->count);
     cli_line_clear(&t->line);
-    return outcome(t, status);
+    status = outcome(t, status);
+    char error[1024]; // of training, which a page must not hide
+    snprintf(error, sizeof error, "%s", status == DC_OK ? "" : dc_error());
+    write_page(t, false);
+    return status == DC_OK ? DC_OK : dc_fail(status, NULL, "%s", error);
 }
 
 static dc_status open_watch(training *t) {
@@ -291,6 +448,16 @@ static dc_status configure_all(training *t, const cli_args *args, const flags *f
     return status;
 }
 
+// Held-out rows are the same for all. Nullable: folder (of a run that goes on)
+static dc_status load_val(training *t, const char *folder) {
+    DC_TRY(dc_setup_val(t->runs, &t->val, folder));
+    for (int i = 1; i < t->count; i++) {
+        t->runs[i].val = t->runs->val;
+        memcpy(t->runs[i].options.val, t->runs->options.val, sizeof t->runs->options.val);
+    }
+    return DC_OK;
+}
+
 // A data set that is given is loaded once.
 static dc_status load_data(training *t) {
     for (int i = 0; i < t->count; i++) {
@@ -302,19 +469,7 @@ static dc_status load_data(training *t) {
         t->data[i] = t->data[0];
         memcpy(o->data, t->runs->options.data, sizeof o->data);
     }
-    return DC_OK;
-}
-
-// RUN for one run, RUN/seed-K for each of several.
-static dc_status name_folders(training *t, const char *folder, const int64_t *seeds) {
-    t->folder = folder;
-    if (t->count > 1) DC_TRY(dc_run_refuse(folder));
-    for (int i = 0; i < t->count; i++)
-        if (t->count > 1)
-            DC_TRY(dc_folder_member(t->folders[i], folder, seeds[i]));
-        else
-            t->paths[i] = folder;
-    return DC_OK;
+    return load_val(t, NULL);
 }
 
 static dc_status read_seeds(const cli_args *args, const flags *f, int64_t *seeds, int *count) {
@@ -331,14 +486,141 @@ static dc_status read_seeds(const cli_args *args, const flags *f, int64_t *seeds
     return DC_OK;
 }
 
-static dc_status fresh(training *t, const cli_args *args, const flags *f) {
+// What config.json would say of the (first) run, before any data is read.
+static dc_status show_options(const dc_run *run) {
+    dc_text text;
+    dc_text_init(&text);
+    dc_options_json(dc_run_table, &run->options, &text);
+    dc_text_add(&text, ",\n");
+    dc_options_json(run->algo->options, run->config, &text);
+    dc_status status = dc_text_status(&text);
+    if (status == DC_OK) printf("{\n%s\n}\n", text.bytes);
+    dc_text_fini(&text);
+    return status;
+}
+
+// ---- which runs ----
+
+typedef struct members { // the runs that a command is about, and what their folders hold
+    bool alone;          // one run, in the folder itself; else one for each seed, in folder/seed-K
     int64_t seeds[DC_RUNS_MAX];
-    int count;
-    DC_TRY(read_seeds(args, f, seeds, &count));
-    DC_TRY(training_init(t, count));
-    DC_TRY(configure_all(t, args, f, seeds));
-    if (!*f->out) return dc_fail(DC_USAGE, "write --out RUN", "a folder for the run is missing");
-    DC_TRY(name_folders(t, f->out, seeds));
+    int count;                 // of those that have steps to do, whose seeds are above
+    char pattern[DC_PATH_MAX]; // a run that has begun; "": none has
+} members;
+
+static dc_status member_path(char path[DC_PATH_MAX], const char *folder, bool alone, int64_t seed) {
+    if (!alone) return dc_folder_member(path, folder, seed);
+    snprintf(path, DC_PATH_MAX, "%s", folder);
+    return DC_OK;
+}
+
+// Whether a run is done, with the steps that are wanted now (0: any).
+static dc_status is_finished(const char *folder, int64_t steps, bool *finished) {
+    dc_arena arena;
+    const dc_json *config;
+    dc_run old = DC_RUN_NONE;
+    DC_TRY(dc_run_done(folder, finished));
+    if (!*finished) return DC_OK;
+    dc_arena_init(&arena, 0);
+    dc_status status = dc_run_read_config(folder, &arena, &config);
+    if (status == DC_OK) status = dc_run_reconfigure(&old, config, folder);
+    *finished = status == DC_OK && (!steps || old.options.steps == steps);
+    dc_run_fini(&old);
+    dc_arena_fini(&arena);
+    return status;
+}
+
+// Nullable: wanted, which a run that has begun must be
+static dc_status look_at(members *m, const char *folder, int64_t seed, int64_t steps,
+                         dc_run *wanted) {
+    char path[DC_PATH_MAX];
+    bool finished, begun;
+    DC_TRY(member_path(path, folder, m->alone, seed));
+    DC_TRY(dc_run_begun(path, &begun));
+    if (begun && wanted) {
+        wanted->options.seed = seed;
+        DC_TRY(dc_setup_same(wanted, path));
+    }
+    DC_TRY(is_finished(path, steps, &finished));
+    if (begun && !*m->pattern) memcpy(m->pattern, path, sizeof path);
+    if (!finished && m->count < DC_RUNS_MAX) m->seeds[m->count++] = seed;
+    return DC_OK;
+}
+
+// Room for them, and their folders.
+static dc_status name_folders(training *t, const char *folder, const members *m) {
+    t->folder = folder;
+    DC_TRY(training_init(t, m->count));
+    for (int i = 0; i < m->count; i++)
+        DC_TRY(member_path(t->folders[i], folder, m->alone, m->seeds[i]));
+    for (int i = 0; i < m->count && !m->alone; i++)
+        DC_TRY(dc_folder_inside(t->folders[i]));
+    return DC_OK;
+}
+
+// One run and several never share a folder.
+static dc_status refuse_mixture(const char *folder, bool alone) {
+    int64_t *seeds;
+    int found;
+    bool exists;
+    if (!alone) return dc_run_refuse(folder);
+    DC_TRY(dc_folder_find(folder, &exists));
+    if (!exists) return DC_OK;
+    DC_TRY(dc_folder_members(folder, &seeds, &found));
+    free(seeds);
+    if (!found) return DC_OK;
+    return dc_fail(DC_USAGE, "give another --out, or the seeds that it holds",
+                   "%s holds runs of seeds (%d)", folder, found);
+}
+
+// ---- going on ----
+
+// What a run is, from its folder; of one that has not begun, from another one's.
+static dc_status reopen(training *t, int i, const members *m, const dc_changes *changes) {
+    bool same = i > 0 && *t->runs->options.data; // else the environment makes it
+    dc_dataset *data = same ? &t->own[0] : &t->own[i];
+    bool begun;
+    t->data[i] = data;
+    DC_TRY(dc_run_begun(t->paths[i], &begun));
+    return begun || !*m->pattern
+               ? dc_setup_reopen(&t->runs[i], data, t->paths[i], changes)
+               : dc_setup_member(&t->runs[i], data, m->pattern, m->seeds[i], changes);
+}
+
+static dc_status go_on(training *t, const char *folder, const members *m,
+                       const dc_changes *changes) {
+    if (!m->count && t->json) {
+        dc_text out;
+        dc_text_init(&out);
+        dc_text_add(&out, "{\"folder\": ");
+        dc_json_quote(&out, folder);
+        dc_text_add(&out, ", \"done\": true, \"runs\": []}");
+        if (out.bytes) puts(out.bytes);
+        dc_text_fini(&out);
+    }
+    if (!m->count && !t->quiet) printf("%s is done already\n", folder);
+    if (!m->count) return DC_OK;
+    DC_TRY(name_folders(t, folder, m));
+    for (int i = 0; i < t->count; i++)
+        DC_TRY(reopen(t, i, m, changes));
+    DC_TRY(load_val(t, *m->pattern ? m->pattern : t->paths[0]));
+    DC_TRY(open_watch(t));
+    cli_catch_signals();
+    DC_TRY(dc_population_resume(t->runs, t->count, t->data, t->paths));
+    if (!t->quiet) {
+        printf("%s goes on at step %" PRId64 " of %" PRId64, folder, least_step(t),
+               t->runs->options.steps);
+        end_line(t);
+        fflush(stdout);
+    }
+    return train(t);
+}
+
+// ---- a command with --out: new runs, or the same ones again ----
+
+static dc_status begin(training *t, const cli_args *args, const flags *f, const members *m) {
+    DC_TRY(name_folders(t, f->out, m));
+    DC_TRY(configure_all(t, args, f, m->seeds));
     DC_TRY(load_data(t));
     DC_TRY(open_watch(t));
     cli_catch_signals(); // from here on there is something to save
@@ -346,81 +628,93 @@ static dc_status fresh(training *t, const cli_args *args, const flags *f) {
     return train(t);
 }
 
-static dc_status check_resume(const cli_args *args, const flags *f) {
-    if (!*f->resume)
-        return dc_fail(DC_USAGE, "write --resume RUN", "a folder is missing (--resume)");
+// Of what a run that goes on may take, all that this command says.
+static dc_status all_changes(const dc_run *run, dc_changes *changes) {
     for (const dc_option *o = dc_run_table; o->name; o++)
-        if (cli_args_given(args, o->name) && strcmp(o->name, "threads") != 0)
-            return dc_fail(DC_USAGE, "only --threads goes with --resume",
-                           "a run's options are fixed (--%s)", o->name);
-    if (args->set_count || args->word_count || *f->out || *f->config)
-        return dc_fail(DC_USAGE, "only --threads goes with --resume", "a run's options are fixed");
+        if (o->role != DC_FIXED) DC_TRY(dc_changes_add(changes, o, &run->options));
     return DC_OK;
 }
 
-// A population's members that are not done, or the first if all are; none where there is no population.
-static dc_status find_members(const char *folder, int64_t *seeds, int *count) {
-    int64_t *all;
-    int found;
-    *count = 0;
-    DC_TRY(dc_folder_members(folder, &all, &found));
-    for (int i = 0; i < found && *count < DC_RUNS_MAX; i++) {
-        char path[DC_PATH_MAX];
-        bool done = dc_folder_member(path, folder, all[i]) == DC_OK && dc_run_done(path);
-        if (!done) seeds[(*count)++] = all[i];
-    }
-    if (found && !*count) seeds[(*count)++] = all[0];
-    free(all);
-    return DC_OK;
-}
-
-// The run of a folder, or those of its members.
-static dc_status find_runs(training *t, const char *folder) {
-    char path[DC_PATH_MAX];
-    int64_t seeds[DC_RUNS_MAX];
-    int count = 0;
-    t->folder = folder;
-    DC_TRY(dc_folder_path(path, folder, "config.json"));
-    if (!dc_file_exists(path) && dc_folder_exists(folder))
-        DC_TRY(find_members(folder, seeds, &count));
-    DC_TRY(training_init(t, count ? count : 1));
+// `first` is the run of the first seed as the command has it.
+static dc_status begin_or_go_on(training *t, const cli_args *args, const flags *f, dc_run *first,
+                                const int64_t *seeds, int count) {
+    members m = {.alone = count == 1};
+    dc_changes changes = {.count = 0};
+    if (!*f->out) return dc_fail(DC_USAGE, "write --out RUN", "a folder for the run is missing");
+    DC_TRY(refuse_mixture(f->out, m.alone));
     for (int i = 0; i < count; i++)
-        DC_TRY(dc_folder_member(t->folders[i], folder, seeds[i]));
-    if (!count) t->paths[0] = folder;
-    return DC_OK;
+        DC_TRY(look_at(&m, f->out, seeds[i], first->options.steps, first));
+    if (!*m.pattern) return begin(t, args, f, &m);
+    DC_TRY(all_changes(first, &changes));
+    return go_on(t, f->out, &m, &changes);
+}
+
+static dc_status fresh(training *t, const cli_args *args, const flags *f) {
+    int64_t seeds[DC_RUNS_MAX];
+    int count;
+    training first = {0};
+    DC_TRY(read_seeds(args, f, seeds, &count));
+    dc_status status = training_init(&first, 1);
+    if (status == DC_OK) status = configure_all(&first, args, f, seeds);
+    if (status == DC_OK)
+        status = f->dry_run ? show_options(first.runs)
+                            : begin_or_go_on(t, args, f, first.runs, seeds, count);
+    training_fini(&first);
+    return status;
+}
+
+// ---- --resume ----
+
+static dc_status given_changes(const cli_args *args, const flags *f, dc_changes *changes) {
+    for (const dc_option *o = dc_run_table; o->name; o++)
+        if (cli_args_given(args, o->name)) DC_TRY(dc_changes_add(changes, o, &f->run));
+    if (args->set_count || args->word_count || *f->out || *f->config || f->dry_run)
+        return dc_fail(DC_USAGE, "give --steps, --data, --device and their like as flags",
+                       "a run that goes on takes no preset, --config, --set or --out");
+    if (*f->resume) return DC_OK;
+    return dc_fail(DC_USAGE, "write --resume RUN", "a folder is missing (--resume)");
+}
+
+// Every run of a folder.
+static dc_status find_members(const char *folder, int64_t steps, members *m) {
+    int64_t *seeds;
+    int found;
+    DC_TRY(dc_folder_members(folder, &seeds, &found));
+    dc_status status = DC_OK;
+    m->alone = !found;
+    for (int i = 0; status == DC_OK && i < found; i++)
+        status = look_at(m, folder, seeds[i], steps, NULL);
+    free(seeds);
+    return status;
 }
 
 static dc_status resume(training *t, const cli_args *args, const flags *f) {
-    DC_TRY(check_resume(args, f));
-    DC_TRY(find_runs(t, f->resume));
-    for (int i = 0; i < t->count; i++) {
-        bool same = i > 0 && *t->runs->options.data; // else the environment makes it
-        dc_dataset *data = same ? &t->own[0] : &t->own[i];
-        DC_TRY(dc_setup_reopen(&t->runs[i], data, t->paths[i], f->run.threads));
-        t->data[i] = data;
-    }
-    int64_t steps = t->runs->options.steps;
-    if (dc_run_done(t->paths[0])) {
-        printf("%s is done already (step %" PRId64 ")\n", t->folder, steps);
-        return DC_OK;
-    }
-    DC_TRY(open_watch(t));
-    cli_catch_signals();
-    DC_TRY(dc_population_resume(t->runs, t->count, t->data, t->paths));
-    printf("%s goes on at step %" PRId64 " of %" PRId64, t->folder, least_step(t), steps);
-    end_line(t);
-    fflush(stdout);
-    return train(t);
+    dc_changes changes = {.count = 0};
+    members m = {.alone = true};
+    bool begun, folder = false;
+    DC_TRY(given_changes(args, f, &changes));
+    int64_t steps = cli_args_given(args, "steps") ? f->run.steps : 0;
+    DC_TRY(dc_run_begun(f->resume, &begun));
+    if (!begun) DC_TRY(dc_folder_find(f->resume, &folder));
+    if (folder) DC_TRY(find_members(f->resume, steps, &m));
+    if (m.alone) DC_TRY(look_at(&m, f->resume, 0, steps, NULL));
+    return go_on(t, f->resume, &m, &changes);
 }
 
 dc_status cmd_train(int argc, char **argv) {
     dc_option table[ROWS_MAX];
     flags f = {0};
     join(table);
-    cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_SET | CLI_WORDS};
+    cli_args args = {.usage = usage,
+                     .flags = table,
+                     .config = &f,
+                     .takes = CLI_SET | CLI_WORDS | CLI_JSON | CLI_QUIET};
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
-    training t = {0};
+    if (!cli_args_given(&args, "resume") && cli_sweeps(&args, &f.run))
+        return cli_sweep(&(cli_sweep_command){&args, &f.run, f.out, f.jobs});
+    training t = {
+        .quiet = args.quiet, .json = args.json, .report = f.report, .tensorboard = f.tensorboard};
     dc_status status =
         cli_args_given(&args, "resume") ? resume(&t, &args, &f) : fresh(&t, &args, &f);
     training_fini(&t);

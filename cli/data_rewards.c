@@ -105,6 +105,7 @@ dc_status cli_data_rewards(int argc, char **argv) {
         return dc_fail(DC_USAGE, "dcrl data rewards FILE.npz ENV -o OUT.npz",
                        "a file and an environment are needed");
     DC_TRY(cli_args_need(&args, "out"));
+    DC_TRY(cli_check_name(f.out, ".npz", false));
     relabel j = {.rows = -1};
     DC_TRY(dc_env_find(&j.spec, args.words[1]));
     if (!j.spec.task)

@@ -7,6 +7,8 @@
 #include "base/arena.h"
 #include "base/build.h"
 #include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "data/npz.h"
@@ -139,14 +141,34 @@ static dc_status append(const maker *m, int64_t n) {
 static void add_facts(const gen_set *s, dc_text *out) {
     dc_text_add(out, "{\"env\": \"%s\", \"type\": \"%s\", \"seed\": %" PRIu64, s->env,
                 dc_data_word(s->gen.kind), s->gen.seed);
-    dc_text_add(out, ", \"episodes\": %" PRId64 ", \"rows\": %" PRId64 ", \"shards\": %d}\n",
+    dc_text_add(out, ", \"episodes\": %" PRId64 ", \"rows\": %" PRId64 ", \"shards\": %d",
                 s->episodes, s->gen.rows, s->shards);
+    for (int k = 0; s->gen.experts && k < s->gen.experts->count; k++) {
+        const dc_expert *e = &s->gen.experts->of[k];
+        dc_text_add(out, "%s\"%s\": \"%s\"", k ? ", " : ", \"experts\": {",
+                    dc_expert_facts_of(e->kind)->name, e->hash);
+    }
+    dc_text_add(out, s->gen.experts && s->gen.experts->count ? "}}\n" : "}\n");
 }
 
-static dc_status part_head(const maker *m, const batch *b, dc_text *out) {
+// The hash is that of the rows, array after array, each with the one before as its seed.
+static dc_status part_head(const maker *m, const batch *b, uint64_t hash, dc_text *out) {
     add_facts(m->set, out);
-    dc_text_add(out, "{\"first\": %" PRId64 ", \"count\": %" PRId64 "}\n", b->first, b->count);
+    dc_text_add(out, "{\"first\": %" PRId64 ", \"count\": %" PRId64, b->first, b->count);
+    dc_text_add(out, ", \"hash\": \"%016" PRIx64 "\"}\n", hash);
     return dc_text_status(out);
+}
+
+// Bytes of an array of a batch.
+static size_t part_bytes(const maker *m, const batch *b, int array) {
+    return (size_t)(b->count * m->set->gen.rows) * row_bytes(&m->columns[array]);
+}
+
+static uint64_t hash_rows(const maker *m, const batch *b, const dc_gen_rows *rows) {
+    uint64_t hash = 0;
+    for (int k = 0; k < m->column_count; k++)
+        hash = dc_hash(rows_of(rows, &m->columns[k]), part_bytes(m, b, k), hash);
+    return hash;
 }
 
 // Where the batch lies that begins with this episode of a file.
@@ -158,49 +180,54 @@ static dc_status keep(const maker *m, const batch *b) {
     char path[PART_PATH];
     dc_text head;
     dc_save save;
-    size_t n = (size_t)(b->count * m->set->gen.rows);
     part_path(m->path, b->first - m->first, path);
     dc_text_init(&head);
-    dc_status status = part_head(m, b, &head);
-    if (status == DC_OK) status = dc_save_open(&save, path);
+    dc_status status = part_head(m, b, hash_rows(m, b, &m->rows[1]), &head);
+    if (status == DC_OK) status = dc_save_open_inside(&save, path);
     if (status == DC_OK) {
         dc_save_write(&save, head.bytes, head.used); // a failure sticks
         for (int k = 0; k < m->column_count; k++)
-            dc_save_write(&save, rows_of(&m->rows[1], &m->columns[k]),
-                          n * row_bytes(&m->columns[k]));
+            dc_save_write(&save, rows_of(&m->rows[1], &m->columns[k]), part_bytes(m, b, k));
         status = dc_save_commit(&save);
     }
     dc_text_fini(&head);
     return status;
 }
 
-// Rows of a part into rows[0], if it is the one.
-static bool copy_part(const maker *m, const dc_map *map, const dc_text *head, size_t n) {
-    size_t size = head->used, at = head->used;
+// Rows of a part into rows[0]; false if it is not the one, or not whole.
+static dc_status copy_part(const maker *m, const batch *b, const dc_map *map, bool *whole) {
+    dc_text head;
+    size_t size = 0;
     for (int k = 0; k < m->column_count; k++)
-        size += n * row_bytes(&m->columns[k]);
-    if (map->size != size || memcmp(map->bytes, head->bytes, head->used) != 0) return false;
+        size += part_bytes(m, b, k);
+    *whole = map->size > size;
+    if (!*whole) return DC_OK;
+    size_t at = map->size - size; // what stands before the rows is compared in the end
     for (int k = 0; k < m->column_count; k++) {
-        size_t bytes = n * row_bytes(&m->columns[k]);
-        memcpy(rows_of(&m->rows[0], &m->columns[k]), map->bytes + at, bytes);
-        at += bytes;
+        memcpy(rows_of(&m->rows[0], &m->columns[k]), map->bytes + at, part_bytes(m, b, k));
+        at += part_bytes(m, b, k);
     }
-    return true;
+    dc_text_init(&head);
+    dc_status status = part_head(m, b, hash_rows(m, b, &m->rows[0]), &head);
+    *whole = status == DC_OK && map->size - size == head.used &&
+             memcmp(map->bytes, head.bytes, head.used) == 0;
+    dc_text_fini(&head);
+    return status;
 }
 
 static dc_status recall(const maker *m, batch *b) {
     char path[PART_PATH];
     dc_map map;
-    dc_text head;
     part_path(m->path, b->first - m->first, path);
     b->kept = false;
-    if (!m->keeps || !dc_file_exists(path)) return DC_OK;
-    DC_TRY(dc_map_open(&map, path));
-    dc_text_init(&head);
-    dc_status status = part_head(m, b, &head);
-    if (status == DC_OK) b->kept = copy_part(m, &map, &head, (size_t)(b->count * m->set->gen.rows));
-    dc_text_fini(&head);
+    bool exists = false;
+    if (m->keeps) DC_TRY(dc_file_find(path, &exists));
+    if (!exists) return DC_OK;
+    DC_TRY(dc_map_open_inside(&map, path));
+    dc_status status = copy_part(m, b, &map, &b->kept);
     dc_map_close(&map);
+    if (status == DC_OK && !b->kept)
+        dc_log(DC_WARN, "%s is damaged or of another build: its episodes are made anew", path);
     return status;
 }
 
@@ -218,7 +245,9 @@ static int64_t count_kept(const char *file, int64_t count) {
     int64_t kept = 0;
     for (int64_t done = 0; done < count; done += BATCH) {
         part_path(file, done, path);
-        if (dc_file_exists(path)) kept += count - done < BATCH ? count - done : BATCH;
+        bool exists;
+        if (dc_file_find(path, &exists) == DC_OK && exists)
+            kept += count - done < BATCH ? count - done : BATCH;
     }
     return kept;
 }
@@ -331,12 +360,17 @@ static bool goes_on(const gen_set *s) {
     return lasts(s) && !s->gen.draws && !s->trace[0];
 }
 
-static bool is_missing(const gen_set *s, const part *p) {
-    return p->count > 0 && (!goes_on(s) || !dc_file_exists(p->path));
+static dc_status find_missing(const gen_set *s, const part *p, bool *missing) {
+    bool exists = false;
+    if (p->count > 0 && goes_on(s)) DC_TRY(dc_file_find(p->path, &exists));
+    *missing = p->count > 0 && !exists;
+    return DC_OK;
 }
 
 static dc_status check_file(const char *path) {
-    if (!dc_file_exists(path)) return DC_OK;
+    bool exists;
+    DC_TRY(dc_file_find(path, &exists));
+    if (!exists) return DC_OK;
     return dc_fail(DC_BAD_INPUT, "remove it, or choose another name",
                    "a file of that name is there (%s)", path);
 }
@@ -372,7 +406,7 @@ static dc_status list_facts(const gen_set *s, dc_text *out) {
 static dc_status check_facts(const char *path, const dc_text *ours) {
     char *bytes;
     size_t n, line = strcspn(ours->bytes, "\n") + 1;
-    DC_TRY(dc_file_read(path, FACTS_MAX, &bytes, &n));
+    DC_TRY(dc_file_read_inside(path, FACTS_MAX, &bytes, &n));
     bool same = n >= line && !memcmp(bytes, ours->bytes, line);
     if (same) tell_build(path, bytes + line, ours->bytes + line);
     free(bytes);
@@ -386,10 +420,12 @@ static dc_status check_facts(const char *path, const dc_text *ours) {
 static dc_status check_begun(const gen_set *s) {
     char path[PATH];
     dc_text text;
+    bool exists;
     name_facts(s, path);
     // What is not gone on with must not come among files that this one vouches for, either.
     if (!goes_on(s)) DC_TRY(check_file(path));
-    if (!dc_file_exists(path)) return check_absent(s);
+    DC_TRY(dc_file_find(path, &exists));
+    if (!exists) return check_absent(s);
     dc_text_init(&text);
     dc_status status = list_facts(s, &text);
     if (status == DC_OK) status = check_facts(path, &text);
@@ -401,10 +437,12 @@ static dc_status begin(const gen_set *s) {
     char path[PATH];
     dc_text text;
     name_facts(s, path);
-    if (!goes_on(s) || dc_file_exists(path)) return DC_OK;
+    bool exists;
+    DC_TRY(dc_file_find(path, &exists));
+    if (!goes_on(s) || exists) return DC_OK;
     dc_text_init(&text);
     dc_status status = list_facts(s, &text);
-    if (status == DC_OK) status = dc_file_write(path, text.bytes, text.used);
+    if (status == DC_OK) status = dc_file_write_inside(path, text.bytes, text.used);
     dc_text_fini(&text);
     return status;
 }
@@ -419,12 +457,14 @@ static void name_folder(const gen_set *s, char folder[DC_TEXT_MAX]) {
 
 // How much is missing, and the disk for it: for all of it packed, and of one file more for what it is
 // put together from and for its parts, less those that are there.
-static void look(maker *m) {
+static dc_status look(maker *m) {
     const gen_set *s = m->set;
     int64_t kept = 0;
+    bool missing;
     for (int k = 0; k < 2 * s->shards; k++) {
         part p = part_of(s, k / 2, k % 2);
-        if (!is_missing(s, &p)) continue;
+        DC_TRY(find_missing(s, &p, &missing));
+        if (!missing) continue;
         if (m->keeps) kept += count_kept(p.path, p.count);
         m->all += p.count;
         m->largest = p.count > m->largest ? p.count : m->largest;
@@ -434,6 +474,7 @@ static void look(maker *m) {
     double twice = (double)(m->all + m->largest) * rows; // rows in files and in what makes one
     m->need = twice * dc_gen_packed_bytes(m->family) + raw;
     m->most = twice * row + raw;
+    return DC_OK;
 }
 
 // Say what is needed, then whether it is there: too little is refused, what may not suffice is a warning.
@@ -445,7 +486,7 @@ static dc_status check_room(const maker *m) {
         return dc_fail(DC_IO, "free some space on that disk or choose another",
                        "about %.1f GB are needed but only %.1f GB are free (%s)", m->need / 1e9,
                        room / 1e9, folder);
-    if (m->need > LARGE)
+    if (m->need > LARGE && !m->set->quiet)
         fprintf(stderr, "%" PRId64 " episodes, %.3g million rows: about %.1f GB of disk\n", m->all,
                 (double)(m->all * m->set->gen.rows) / 1e6, m->need / 1e9);
     if (m->most > room)
@@ -475,22 +516,38 @@ static void drop_unfinished(const gen_set *s) {
 // Also parts of files that are there: their maker came as far as that.
 static void drop_leftovers(const maker *m) {
     const gen_set *s = m->set;
+    bool missing;
     drop_unfinished(s);
     for (int k = 0; m->keeps && k < 2 * s->shards; k++) {
         part p = part_of(s, k / 2, k % 2);
-        if (!is_missing(s, &p)) drop_parts(p.path, p.count);
+        if (find_missing(s, &p, &missing) == DC_OK && !missing) drop_parts(p.path, p.count);
     }
 }
 
 // ---- all of them ----
 
+// For --json: a file of the set, whether made now or there before.
+static void tell_file(const gen_set *s, const part *p, bool val, bool made) {
+    dc_text *out = s->files;
+    if (!out || !p->count) return;
+    dc_text_add(out, "%s{\"path\": ", out->used ? ", " : "");
+    dc_json_quote(out, p->path);
+    dc_text_add(out, ", \"episodes\": %" PRId64 ", \"rows\": %" PRId64, p->count,
+                p->count * s->gen.rows);
+    dc_text_add(out, ", \"validation\": %s, \"made\": %s}", val ? "true" : "false",
+                made ? "true" : "false");
+}
+
 static dc_status make_missing(maker *m) {
     const gen_set *s = m->set;
+    bool missing;
     for (int k = 0; k < 2 * s->shards; k++) {
         part p = part_of(s, k / 2, k % 2);
-        if (!is_missing(s, &p)) continue;
-        DC_TRY(make_file(m, p.path, p.first, p.count));
+        DC_TRY(find_missing(s, &p, &missing));
+        if (missing) DC_TRY(make_file(m, p.path, p.first, p.count));
         cli_line_clear(&m->line);
+        tell_file(s, &p, k % 2, missing);
+        if (!missing || s->quiet) continue;
         printf("wrote %s: %" PRId64 " episodes of %" PRId64 " rows%s\n", p.path, p.count,
                s->gen.rows, k % 2 ? ", for validation" : "");
     }
@@ -507,11 +564,9 @@ static dc_status make_set(maker *m) {
     m->keeps = goes_on(s) && dc_gen_is_slow(m->family);
     DC_TRY(check_begun(s));
     drop_leftovers(m);
-    look(m);
-    if (!m->all) {
-        printf("nothing to do: %s is there, all of it\n", s->stem);
-        return DC_OK;
-    }
+    DC_TRY(look(m));
+    if (!m->all && !s->quiet) printf("nothing to do: %s is there, all of it\n", s->stem);
+    if (!m->all) return make_missing(m);
     DC_TRY(check_room(m));
     DC_TRY(begin(s));
     list_columns(m);
@@ -520,6 +575,7 @@ static dc_status make_set(maker *m) {
     DC_TRY(dc_pool_new(&m->pool, s->threads));
     cli_catch_signals();
     cli_line_init(&m->line);
+    m->line.quiet = s->quiet;
     m->start = dc_now();
     s->gen.progress = progress;
     s->gen.aside = pack;

@@ -15,6 +15,7 @@
 #ifndef GEN_SET_H
 #define GEN_SET_H
 
+#include "base/text.h"
 #include "env/gen.h"
 
 #include <stdint.h>
@@ -27,6 +28,8 @@ typedef struct gen_set {
     int shards;
     int threads;       // 0: one for every core
     const char *trace; // also write what a data set does not hold; empty: no
+    bool quiet;        // say nothing but warnings
+    dc_text *files;    // Nullable: append a JSON object for each file
 } gen_set;
 
 // Make what is missing, with a line of progress, and say what was made.

@@ -102,6 +102,7 @@ dc_status lock_job_init(lock_job *job, const lock_flags *f, const cli_args *args
             return dc_fail(DC_USAGE, "choose a shorter one", "the path of --out is too long");
         for (char *c = job->folder + strlen(f->out) + 1; *c; c++)
             if (*c == ':' || *c == '*' || *c == '/') *c = '_';
+        DC_TRY(dc_folder_inside(job->folder));
     }
     return DC_OK;
 }
@@ -142,12 +143,14 @@ static dc_status check_same(lock_job *job, dc_run *old) {
 static dc_status open_run(lock_job *job, dc_dataset *data) {
     char path[1100];
     snprintf(path, sizeof path, "%s/config.json", job->folder);
-    if (!*job->folder || !dc_file_exists(path)) {
+    bool exists = false;
+    if (*job->folder) DC_TRY(dc_file_find(path, &exists));
+    if (!exists) {
         DC_TRY(dc_setup_data(&job->run, data));
         return dc_run_start(&job->run, data, *job->folder ? job->folder : NULL);
     }
     dc_run old = DC_RUN_NONE;
-    dc_status status = dc_setup_reopen(&old, data, job->folder, job->run.options.threads);
+    dc_status status = dc_setup_reopen(&old, data, job->folder, NULL);
     if (status == DC_OK) status = check_same(job, &old);
     dc_run_fini(&old);
     DC_TRY(status);
@@ -163,7 +166,7 @@ static dc_status write_result(const lock_job *job) {
     dc_lock_result_json(&job->result, &text);
     dc_text_add(&text, "\n");
     dc_status status = dc_text_status(&text);
-    if (status == DC_OK) status = dc_file_write(path, text.bytes, text.used);
+    if (status == DC_OK) status = dc_file_write_inside(path, text.bytes, text.used);
     dc_text_fini(&text);
     return status;
 }
@@ -186,32 +189,51 @@ static dc_status train(lock_job *job, dc_dataset *data) {
     return write_result(job);
 }
 
-// The result of a job that was finished by an earlier call; false if there is none.
-static bool read_result(lock_job *job) {
+// A result.json that says another run than the folder is for was put there by somebody.
+static dc_status check_result(const lock_job *job, const dc_lock_result *old) {
+    const dc_lock_result *r = &job->result;
+    bool same = !strcmp(old->agent, r->agent) && old->horizon == r->horizon && old->n == r->n &&
+                old->steps == r->steps && old->seed == r->seed && old->batch == r->batch &&
+                old->slots == r->slots && old->hidden.count == r->hidden.count;
+    for (int i = 0; same && i < r->hidden.count; i++)
+        same = old->hidden.v[i] == r->hidden.v[i];
+    if (same) return DC_OK;
+    return dc_fail(DC_BAD_INPUT, "remove it to evaluate this run again",
+                   "%s/result.json is the result of another run (agent %s, horizon %" PRId64
+                   ", seed %" PRId64 ", %" PRId64 " steps)",
+                   job->folder, old->agent, old->horizon, old->seed, old->steps);
+}
+
+// The result of a job that was finished by an earlier call, if there is one.
+static dc_status read_result(const lock_job *job, dc_lock_result *old, bool *found) {
     char path[1100], *bytes;
     size_t n;
     snprintf(path, sizeof path, "%s/result.json", job->folder);
-    if (!*job->folder || !dc_file_exists(path) || dc_file_read(path, 1 << 20, &bytes, &n) != DC_OK)
-        return false;
+    *found = false;
+    if (!*job->folder) return DC_OK;
+    DC_TRY(dc_file_find(path, found));
+    if (!*found) return DC_OK;
+    DC_TRY(dc_file_read_inside(path, 1 << 20, &bytes, &n));
     dc_arena arena;
     dc_arena_init(&arena, 0);
     const dc_json *root;
-    dc_lock_result old;
-    bool good = dc_json_parse(&arena, path, bytes, n, &root) == DC_OK &&
-                dc_lock_result_read(root, path, &old) == DC_OK;
+    *found = dc_json_parse(&arena, path, bytes, n, &root) == DC_OK &&
+             dc_lock_result_read(root, path, old) == DC_OK;
     free(bytes);
     dc_arena_fini(&arena);
-    if (good) job->result = old;
-    return good;
+    return DC_OK;
 }
 
 static dc_status finished_earlier(lock_job *job, bool *finished) {
-    *finished = read_result(job);
+    dc_lock_result result;
+    DC_TRY(read_result(job, &result, finished));
     if (!*finished) return DC_OK;
     dc_run old = DC_RUN_NONE;
     dc_dataset data = {0};
-    dc_status status = dc_setup_reopen(&old, &data, job->folder, 0);
+    dc_status status = dc_setup_reopen(&old, &data, job->folder, NULL);
     if (status == DC_OK) status = check_same(job, &old);
+    if (status == DC_OK) status = check_result(job, &result);
+    if (status == DC_OK) job->result = result;
     dc_run_fini(&old);
     dc_dataset_fini(&data);
     return status;

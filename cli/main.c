@@ -1,24 +1,24 @@
 // dcrl: finds the command, runs it, prints its error in one line and turns it into an exit status.
 // What the library has to say meanwhile goes to standard error as warnings.
+#define _GNU_SOURCE // pthread_setattr_default_np
 #include "cli.h"
+#include "complete.h"
+#include "mapped.h"
 
 #include "base/build.h"
 #include "base/log.h"
 #include "base/options.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-typedef struct row {
-    const char *name;
-    cli_command *run;
-    const char *help;
-} row;
-
-static const row commands[] = {
+static const cli_row commands[] = {
 #define COMMAND(name, function, help) {#name, function, help},
 #include "commands.def"
 #undef COMMAND
@@ -27,9 +27,12 @@ enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void help(void) {
     puts("dcrl: offline goal-conditioned reinforcement learning over long horizons\n\n"
-         "usage: dcrl COMMAND [...]      dcrl COMMAND --help says more\n");
+         "usage: dcrl COMMAND [...]      dcrl help COMMAND says more      dcrl -V: version\n");
     for (size_t i = 0; i < COMMANDS; i++)
-        printf("  %-8s %s\n", commands[i].name, commands[i].help);
+        printf("  %-10s %s\n", commands[i].name, commands[i].help);
+    puts("\nexit status: 0 success, 1 failure, 2 wrong command line, 75 stopped by a signal: the "
+         "same "
+         "command goes on");
 }
 
 static dc_status unknown(const char *word) {
@@ -42,11 +45,21 @@ static dc_status unknown(const char *word) {
     return dc_fail(DC_USAGE, "dcrl --help lists them", "unknown command (%s)", word);
 }
 
+static bool is(const char *word, const char *a, const char *b) {
+    return !strcmp(word, a) || !strcmp(word, b);
+}
+
 static dc_status dispatch(int argc, char **argv) {
-    if (argc < 2) return dc_fail(DC_USAGE, "dcrl --help lists them", "a command is missing");
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
-        return help(), DC_OK;
-    if (!strcmp(argv[1], "--version")) return puts(dc_build_id()), DC_OK;
+    static char asks[] = "--help";
+    if (argc < 2 || is(argv[1], "--help", "-h")) return help(), DC_OK;
+    if (is(argv[1], "--version", "-V")) return puts(dc_build_id()), DC_OK;
+    if (!strcmp(argv[1], "complete")) return cli_complete(commands, COMMANDS, argc - 2, argv + 2);
+    if (!strcmp(argv[1], "help")) { // dcrl help COMMAND [PART]: COMMAND [PART] --help
+        if (argc == 2) return help(), DC_OK;
+        for (int i = 1; i + 1 < argc; i++)
+            argv[i] = argv[i + 1];
+        argv[argc - 1] = asks;
+    }
     for (size_t i = 0; i < COMMANDS; i++)
         if (!strcmp(argv[1], commands[i].name)) return commands[i].run(argc - 2, argv + 2);
     return unknown(argv[1]);
@@ -65,15 +78,38 @@ static void guard_streams(void) {
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0) return;
 }
 
+// A stack that overflows ends the process without a word. So it may grow to what suffices, here and in threads,
+// and where it may not nothing is begun.
+static dc_status grow_stack(void) {
+    enum { STACK = 1 << 20, LEAST = 1 << 19 };
+    struct rlimit limit;
+    pthread_attr_t threads;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= STACK) return DC_OK;
+    limit.rlim_cur = limit.rlim_max < STACK ? limit.rlim_max : STACK;
+    if (limit.rlim_cur < LEAST || setrlimit(RLIMIT_STACK, &limit) != 0)
+        return dc_fail(DC_UNSUPPORTED, "raise the limit (ulimit -s)",
+                       "a stack of %lld KB is too small", (long long)(limit.rlim_cur >> 10));
+    if (pthread_getattr_default_np(&threads) != 0) return DC_OK;
+    if (pthread_attr_setstacksize(&threads, limit.rlim_cur) == 0)
+        (void)pthread_setattr_default_np(&threads);
+    pthread_attr_destroy(&threads);
+    return DC_OK;
+}
+
+// Exit status of what a signal stopped and may go on: sysexits.h's "try again", for schedulers.
+enum { STOPPED = 75 };
+
 int main(int argc, char **argv) {
     guard_streams();
     signal(SIGXFSZ, SIG_IGN); // a file past ulimit -f is an error of its write, not the end
+    cli_watch_mapped();
     dc_log_set(show_log, NULL);
-    dc_status status = dispatch(argc, argv);
+    dc_status status = grow_stack();
+    if (status == DC_OK) status = dispatch(argc, argv);
     if (status == DC_OK && (fflush(stdout) != 0 || ferror(stdout)))
         status = dc_fail(DC_IO, "check where it goes: a full disk, a closed pipe",
                          "standard output could not be written");
     if (status == DC_OK) return 0;
     fprintf(stderr, "dcrl: %s\n", dc_error());
-    return status == DC_USAGE ? 2 : 1;
+    return status == DC_USAGE ? 2 : status == DC_INTERRUPTED ? STOPPED : 1;
 }

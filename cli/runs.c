@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "train/folder.h"
+#include "train/pick.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -25,9 +26,14 @@ static void on_signal(int number) {
 void cli_catch_signals(void) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGUSR1, &action, NULL);
+    static const int stops[] = {SIGINT, SIGTERM, SIGUSR1, SIGXCPU, SIGHUP};
+    struct sigaction before;
+    for (size_t i = 0; i < sizeof stops / sizeof stops[0]; i++) {
+        bool hangup = stops[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0;
+        if (hangup && before.sa_handler == SIG_IGN)
+            continue; // nohup: it goes on without a terminal
+        sigaction(stops[i], &action, NULL);
+    }
 }
 
 dc_status cli_run_sets(dc_run *run, const cli_args *args) {
@@ -85,6 +91,7 @@ void cli_line_init(cli_line *line) {
 
 void cli_line_show(cli_line *line, const char *text) {
     double t = dc_now();
+    if (line->quiet) return;
     if (line->terminal) {
         fprintf(stderr, "\r\033[K%s", text);
         line->shown = true;
@@ -119,28 +126,19 @@ dc_eval_progress cli_progress_on(cli_progress *progress, cli_line *line, const c
     return (dc_eval_progress){cli_progress_show, progress};
 }
 
-static dc_status find_step(cli_pick *pick) {
-    int64_t *steps;
-    int count;
-    DC_TRY(dc_folder_checkpoints(pick->folder, &steps, &count));
-    bool found = false;
-    for (int i = 0; i < count && !found; i++)
-        found = pick->step < 0 || steps[i] == pick->step;
-    if (found && pick->step < 0) pick->step = steps[0];
-    free(steps);
-    if (found) return DC_OK;
-    if (pick->step < 0)
-        return dc_fail(DC_BAD_INPUT, "train first", "%s has no checkpoint", pick->folder);
-    return dc_fail(DC_USAGE, "ls shows the steps that are kept",
-                   "%s has no checkpoint of step %" PRId64, pick->folder, pick->step);
-}
-
 dc_status cli_run_pick(cli_pick *pick, const char *folder, int64_t step) {
-    *pick = (cli_pick){.folder = folder, .step = step};
+    *pick = (cli_pick){.step = step};
+    DC_TRY(dc_folder_run(pick->folder, folder));
+    folder = pick->folder;
     DC_TRY(dc_run_env(folder, pick->env));
     if (!*pick->env)
-        return dc_fail(DC_BAD_INPUT, "train with --env", "%s names no environment", folder);
-    DC_TRY(find_step(pick));
+        return dc_fail(DC_BAD_INPUT,
+                       "dcrl report RUN -o page.html shows what it learned on held-out rows; "
+                       "docs/api.md plays a policy in a program of your own; --env names one of "
+                       "dcrl list envs",
+                       "%s was trained on data without an environment", folder);
     DC_TRY(dc_env_find(&pick->spec, pick->env));
+    DC_TRY(dc_pick_in(folder, &pick->step));
+    if (pick->step < 0) return dc_fail(DC_BAD_INPUT, "train first", "%s has no checkpoint", folder);
     return dc_folder_checkpoint(pick->path, folder, pick->step);
 }

@@ -13,7 +13,7 @@
 
 #include <stdatomic.h>
 
-// Non-zero once SIGINT, SIGTERM or SIGUSR1 arrived.
+// Non-zero once one of these arrived: SIGINT, SIGTERM, SIGUSR1, SIGXCPU (ulimit -t), SIGHUP unless it is ignored (nohup).
 extern atomic_int cli_stop;
 void cli_catch_signals(void);
 
@@ -25,19 +25,20 @@ dc_status cli_seeds(const char *text, int64_t *seeds, int max, int *count);
 
 // A checkpoint of a run to play with.
 typedef struct cli_pick {
-    const char *folder;
+    char folder[DC_PATH_MAX]; // of the run
     int64_t step;
     char path[DC_PATH_MAX]; // of the checkpoint
     char env[DC_TEXT_MAX];
     dc_env_spec spec;
 } cli_pick;
-// The checkpoint of a step; -1: the newest. Borrows: folder
+// The checkpoint of a step; -1: the newest. Of a folder of seeds the least one's.
 dc_status cli_run_pick(cli_pick *pick, const char *folder, int64_t step);
 
 // A status line on standard error: rewritten in place on a terminal, else a plain line now and
 // then.
 typedef struct cli_line {
     bool terminal, shown;
+    bool quiet;  // shows nothing
     double last; // of a plain line
 } cli_line;
 void cli_line_init(cli_line *line);

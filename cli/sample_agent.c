@@ -1,4 +1,5 @@
-// dcrl sample --agent: all rows of a method's batch, one column for each rule of its table (sample/rows.h), by name.
+// dcrl sample --agent: all rows of a method's batch, one column for each rule of its table (sample/rows.h), by name;
+// of a rule with several rows for each row of the batch, numbered columns.
 #include "sample_agent.h"
 
 #include "runs.h"
@@ -8,9 +9,19 @@
 
 static void print_head(const dc_row_table *rows) {
     fputs("step", stdout);
-    for (int r = 0; r < rows->count; r++)
-        printf(",%s", rows->rule[r].name);
+    for (int r = 0; r < rows->count; r++) {
+        int times = dc_row_times(&rows->rule[r]);
+        if (times == 1) printf(",%s", rows->rule[r].name);
+        for (int k = 0; times > 1 && k < times; k++)
+            printf(",%s%d", rows->rule[r].name, k);
+    }
     fputc('\n', stdout);
+}
+
+static void print_numbers(const dc_agent *agent, int rule, int row) {
+    int times = dc_row_times(&agent->rows.rule[rule]);
+    for (int k = 0; k < times; k++)
+        printf(",%" PRId64, dc_sampler_drawn(agent->sampler, rule)[row * times + k]);
 }
 
 static dc_status print_rows(dc_agent *agent, int64_t count) {
@@ -23,7 +34,7 @@ static dc_status print_rows(dc_agent *agent, int64_t count) {
         for (int b = 0; b < rows->batch && done < count; b++, done++) {
             printf("%" PRIu64, step);
             for (int r = 0; r < rows->count; r++)
-                printf(",%" PRId64, dc_sampler_drawn(agent->sampler, r)[b]);
+                print_numbers(agent, r, b);
             fputc('\n', stdout);
         }
         if (ferror(stdout)) return dc_fail(DC_IO, NULL, "standard output could not be written");

@@ -18,6 +18,7 @@ import tempfile
 import time
 
 DCRL = os.environ["DCRL"]
+STOPPED = 75  # exit status of what a signal stopped
 SMALL = ["--env", "lock-64", "--hidden", "16,16", "--batch", 32, "--threads", 1]
 
 
@@ -44,7 +45,7 @@ def bad(code, texts, *words, **more):
 
 def complaints(stderr):
     """Lines of standard error other than the progress that a slow run tells every ten seconds."""
-    return [line for line in stderr.splitlines() if not re.match(r"(step|evaluating|playing|drawing) \d+/\d+ |\d+ of \d+ runs done", line)]
+    return [line for line in stderr.splitlines() if not re.match(r"\[[#.]{20}\] |(step|evaluating|playing|drawing) \d+/\d+ |\d+ of \d+ (runs|data sets|stores|maps) done", line)]
 
 
 def check_error(returncode, stderr, code, texts, words):
@@ -113,7 +114,7 @@ def progress(what, *words):
             process.send_signal(signal.SIGTERM)
             stopped = True
     os.close(ours)
-    assert process.wait(timeout=60) == 1, (words, told)
+    assert process.wait(timeout=60) == STOPPED, (words, told)
     first, *lines, last = told.decode().split("\r\x1b[K")
     assert first == "" and last.startswith("dcrl: ") and last.count("\n") == 1, (words, told)
     assert lines[-1].startswith(what) and not any("\n" in line for line in lines), (words, told)
@@ -125,6 +126,11 @@ def went_on_at(stdout):
     first = stdout.splitlines()[0]
     assert " goes on at step " in first, stdout
     return int(first.split(" goes on at step ")[1].split()[0])
+
+
+def stops(count):
+    """How often to stop a run: `count`, of 72 in all tests together, or as large a part of DCRL_STOPS (tools/torture.sh resume)."""
+    return max(1, round(count * int(os.environ.get("DCRL_STOPS", 72)) / 72))
 
 
 class Scratch:
@@ -142,6 +148,12 @@ class Scratch:
 
     def at(self, *names):
         return os.path.join(self.path, *names)
+
+
+def sanitized():
+    """Whether the build has a sanitizer, whose library cannot be loaded into Python, and which needs terabytes of addresses."""
+    with open(os.path.join(os.environ["BUILD"], "CMakeCache.txt")) as file:
+        return any(line.startswith("DCRL_SANITIZE:") and line.strip()[-1] != "=" for line in file)
 
 
 def run_tests(scope):

@@ -1,6 +1,7 @@
 """What comparisons with the Python package `ogbench` share: new random numbers in every run, recorded draws, replay."""
 
 import random
+from fractions import Fraction
 
 import numpy as np
 
@@ -9,6 +10,18 @@ from drive import good
 
 def generator():
     return np.random.default_rng(random.randrange(1 << 62))
+
+
+def fused(a, b, c):
+    return float(Fraction(a) * Fraction(b) + Fraction(c))
+
+
+def length(x):
+    """As BLAS computes it where it has fused multiply-add; another last bit of a humanoid's first quaternion is 1e-6 after 100 steps."""
+    total = 0.0
+    for value in x:
+        total = fused(value, value, total)
+    return np.sqrt(total)
 
 
 def padded(lists):

@@ -162,6 +162,7 @@ class Recorder:
         self.legacy = np.random.uniform, np.random.rand, np.random.normal
         source = type("Source", (), {})()
         source.uniform = self.keep(self.before[0].uniform)
+        source.standard_normal = self.keep(self.before[0].standard_normal)  # of mazes
         source.permutation = self.keep(self.before[0].permutation, code_of)
         source.choice = self.choose
         env._np_random = source

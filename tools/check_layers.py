@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ORDER = "base tensor backend data sample nn algo train env rollout report api".split()
+ORDER = "base tensor backend data sample nn algo train env online rollout report api".split()
 LOW = {"base", "tensor", "backend"}  # what every stage stands on
 MAY = {stage: LOW | set(ORDER[: ORDER.index(stage)]) for stage in ORDER}
 MAY["base"] = set()

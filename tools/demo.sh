@@ -8,8 +8,8 @@ cd "$(dirname "$0")/.."
 # What is trained. Another setting is another run beside this one.
 env=pointmaze-medium-navigate-oraclerep-v0
 agent=dcrl
-steps=${DEMO_STEPS:-40000}
-flags="--hidden 128,128,128 --batch 256 --lr 1e-3 --gamma 0.995 --seed 0 --set n=25 --set alpha=0.3"
+steps=${DEMO_STEPS:-75000}
+flags="--hidden 128,128,128 --batch 256 --lr 1e-3 --gamma 0.995 --obs-scale on --average=on --seed 0 --set n=25 --set alpha=0.3"
 data_episodes=${DEMO_DATA:-1000}    # of 1000 steps
 task_episodes=${DEMO_EPISODES:-15}  # of each task in an evaluation
 evaluations=5

@@ -5,7 +5,9 @@
 #   lib/libdcrl.so           the library; include/dcrl/ its headers
 #   lib/dcrl/                libmujoco, ours alone
 #   lib/cmake/dcrl/, lib/pkgconfig/dcrl.pc   for find_package(dcrl) and pkg-config
-#   share/dcrl/ogbench/      the robots' descriptions (src/base/place.c looks here)
+#   share/dcrl/ogbench/      the robots' descriptions (src/base/install.c looks here)
+#   share/dcrl/experts/      trained experts of walking robots, for dcrl gen
+#   share/man/, share/bash-completion/, share/zsh/, share/fish/   man page and completion
 #   share/doc/dcrl/          licences of all that is copied, the API's tour, the example
 include(CMakePackageConfigHelpers)
 set(CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/dcrl)
@@ -14,8 +16,25 @@ set(DOC_DIR share/doc/dcrl)
 install(TARGETS dcrl)
 install(TARGETS dcrl_shared EXPORT dcrlTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY include/dcrl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY configs/experts DESTINATION share/dcrl FILES_MATCHING PATTERN "*.safetensors")
 install(FILES LICENSE docs/api.md DESTINATION ${DOC_DIR})
 install(DIRECTORY examples DESTINATION ${DOC_DIR} PATTERN "build*" EXCLUDE)
+
+# Completion and the man page, as the program writes them.
+set(SHARE ${CMAKE_BINARY_DIR}/share)
+set(TALK ${SHARE}/dcrl.bash ${SHARE}/_dcrl ${SHARE}/dcrl.fish ${SHARE}/dcrl.1)
+add_custom_command(OUTPUT ${TALK}
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${SHARE}
+  COMMAND dcrl completion bash > ${SHARE}/dcrl.bash
+  COMMAND dcrl completion zsh > ${SHARE}/_dcrl
+  COMMAND dcrl completion fish > ${SHARE}/dcrl.fish
+  COMMAND sh ${CMAKE_SOURCE_DIR}/tools/man.sh $<TARGET_FILE:dcrl> > ${SHARE}/dcrl.1
+  DEPENDS dcrl tools/man.sh VERBATIM)
+add_custom_target(talk ALL DEPENDS ${TALK})
+install(FILES ${SHARE}/dcrl.bash DESTINATION share/bash-completion/completions RENAME dcrl)
+install(FILES ${SHARE}/_dcrl DESTINATION share/zsh/site-functions)
+install(FILES ${SHARE}/dcrl.fish DESTINATION share/fish/vendor_completions.d)
+install(FILES ${SHARE}/dcrl.1 DESTINATION share/man/man1)
 
 if(MUJOCO_LIB)
   install(PROGRAMS ${MUJOCO_LIB} DESTINATION ${CMAKE_INSTALL_LIBDIR}/dcrl)

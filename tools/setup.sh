@@ -6,8 +6,8 @@
 #   tools/setup.sh test     that, the checking tools, and the Python oracles of tools/requirements.txt in .venv
 #
 # Everything is looked for first, so a second run touches neither the network nor the disk. Packages come
-# from the system's own apt sources, as root or through sudo. On systems without apt the script says what
-# is needed and goes on, because cmake will complain precisely about what is really absent.
+# from the system's own apt sources, as root or through sudo. Without either, what `build` needs beside a compiler is
+# unpacked into .packages/, which `make` then uses (docs/install.md). On systems without apt the script says what is missing.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -17,7 +17,7 @@ build | test) ;;
 *) echo "usage: tools/setup.sh build|test" >&2 && exit 2 ;;
 esac
 
-build_packages="gcc libc6-dev make cmake ninja-build libopenblas-dev libdeflate-dev zlib1g-dev python3 python3-venv"
+build_packages="gcc libc6-dev make cmake ninja-build libdeflate-dev libhdf5-dev zlib1g-dev python3 python3-venv"
 test_packages="git g++ pkgconf clang libclang-rt-dev llvm clang-format clang-tidy libcmocka-dev libosmesa6"
 
 packages=$build_packages
@@ -34,15 +34,41 @@ missing_packages() {
     done
 }
 
+# Into .packages/, with what they depend on, for a user who may not install. Programs there find their libraries by
+# LD_LIBRARY_PATH, and what is built with them by DT_RPATH, which unlike DT_RUNPATH also counts for libraries' libraries.
+unpack_packages() { # PACKAGE...
+    if [ "$mode" = test ] || ! command -v cc >/dev/null 2>&1 || ! echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1; then
+        say "these packages are missing and need root: $*"
+        say "run as root: apt-get install $*"
+        exit 1
+    fi
+    [ "$(cat .packages/stamp 2>/dev/null)" != "$*" ] || return 0
+    say "no root: unpacking into .packages/ what is missing: $*"
+    rm -rf .packages
+    mkdir .packages
+    all=$(apt-get -s install --no-install-recommends "$@" | sed -n 's/^Inst \([^ ]*\).*/\1/p')
+    # shellcheck disable=SC2086 # names are words
+    (cd .packages && apt-get -qq download $all && for file in *.deb; do dpkg-deb -x "$file" . && rm "$file"; done) || {
+        say "they cannot be fetched; as root: apt-get install $*"
+        exit 1
+    }
+    lib=$PWD/.packages/usr/lib/$(cc -dumpmachine)
+    cat >.packages/env <<EOF
+libraries=$lib
+export PATH="$PWD/.packages/usr/bin:\$PATH" CMAKE_PREFIX_PATH="$PWD/.packages/usr"
+export LD_LIBRARY_PATH="\$libraries\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}" LDFLAGS="-Wl,--disable-new-dtags,-rpath,\$libraries"
+EOF
+    echo "$*" >.packages/stamp
+}
+
 install_packages() {
     if [ "$(id -u)" = 0 ]; then
         root=""
     elif command -v sudo >/dev/null 2>&1; then
         root="sudo"
     else
-        say "these packages are missing and need root:$1"
-        say "run as root: apt-get install$1"
-        exit 1
+        unpack_packages $1
+        return
     fi
     say "installing$1"
     # The index may be absent (bare image) or stale: refresh it once, only when there is something to get.
@@ -98,6 +124,9 @@ if [ "$(cat deps/stamp 2>/dev/null)" != "$want" ]; then
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     pip="$python -m pip"
+    for wheel in .packages/usr/share/python-wheels/pip-*.whl; do
+        [ ! -f "$wheel" ] || $pip --version >/dev/null 2>&1 || pip="$python $wheel/pip"
+    done
     $pip --version >/dev/null 2>&1 || { "$python" -m venv "$work/venv" && pip="$work/venv/bin/python -m pip"; }
     if $pip download -q --disable-pip-version-check --only-binary :all: --no-deps --python-version 3.11 \
         -d "$work" "$(pin mujoco)" "$(pin ogbench)" >&2; then

@@ -7,5 +7,6 @@
 #include <dcrl/policy.h>
 #include <dcrl/status.h>
 #include <dcrl/train.h>
+#include <dcrl/vec.h>
 
 #endif

@@ -24,9 +24,14 @@ typedef enum dcrl_status {
     DCRL_UNSUPPORTED  // this build or machine cannot do it
 } dcrl_status;
 
-// The last error of the calling thread, one line: "what (value): what to do".
+// The version of these headers. While the first two numbers stay, functions are added and never changed.
+#define DCRL_VERSION_MAJOR 0
+#define DCRL_VERSION_MINOR 1
+#define DCRL_VERSION_PATCH 0
+
+// The last error of the calling thread, one line: "what (value): what to do". Empty after a call that succeeded.
 DCRL_API const char *dcrl_message(void);
-// Version, commit and compiler of the library.
+// Version, commit and compiler of the library, whose version may be newer than the headers'.
 DCRL_API const char *dcrl_version(void);
 
 #ifdef __cplusplus

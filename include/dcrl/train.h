@@ -8,6 +8,7 @@
 #define DCRL_TRAIN_H
 
 #include <dcrl/dataset.h>
+#include <dcrl/policy.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,6 +25,22 @@ typedef struct dcrl_progress {
 // Called about five times per second; anything but 0 saves and stops the run.
 typedef int dcrl_progress_fn(void *ctx, const dcrl_progress *progress);
 
+// A row of train.csv, as it is written every "log_every" updates.
+typedef struct dcrl_row {
+    int64_t step;
+    double seconds,
+        rate;  // since dcrl_run_train was called; updates per second since the row before
+    int count; // of metrics
+    const char *const *names; // (count)
+    const double *values;     // (count) means since the row before
+} dcrl_row;
+
+// Called by the thread that trains, which waits; what is pointed to stays until the call ends. Anything but 0 saves and
+// stops the run.
+typedef int dcrl_row_fn(void *ctx, const dcrl_row *row);
+// The same after every evaluation on the way (option "eval_every").
+typedef int dcrl_score_fn(void *ctx, int64_t step, const dcrl_score *score);
+
 // A run with the options of a preset, an agent's defaults, or both. Nullable: preset, agent
 DCRL_API dcrl_status dcrl_run_new(dcrl_run **run, const char *preset, const char *agent);
 // Set an option by name, before the run starts ("steps", "seed", "hidden", "gamma", ...).
@@ -38,6 +55,9 @@ DCRL_API dcrl_status dcrl_run_resume(dcrl_run **run, const dcrl_dataset *data, c
 // Train to the last step; DCRL_INTERRUPTED after a stop, and then it may be called again.
 // Nullable: progress
 DCRL_API dcrl_status dcrl_run_train(dcrl_run *run, dcrl_progress_fn *progress, void *ctx);
+// Be told of rows and scores by the following calls of dcrl_run_train. Nullable: fn
+DCRL_API dcrl_status dcrl_run_on_row(dcrl_run *run, dcrl_row_fn *fn, void *ctx);
+DCRL_API dcrl_status dcrl_run_on_score(dcrl_run *run, dcrl_score_fn *fn, void *ctx);
 // Ask a run to save and stop, from any thread or signal handler.
 DCRL_API void dcrl_run_stop(dcrl_run *run);
 // Updates done so far.

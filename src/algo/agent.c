@@ -2,6 +2,7 @@
 #include "algo/agent.h"
 
 #include "algo/backup.h"
+#include "backend/cpu/cpu.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ dc_status dc_algo_find(const char *name, const dc_algo **algo) {
             return DC_OK;
         }
     }
+    if (!strcmp(name, dc_algo_sac.name)) return *algo = &dc_algo_sac, DC_OK;
     const char *near = dc_nearest(name, names, count);
     if (near) return dc_fail(DC_USAGE, NULL, "unknown agent '%s': did you mean '%s'?", name, near);
     return dc_fail(DC_USAGE, "dcrl list agents shows them", "unknown agent '%s'", name);
@@ -67,8 +69,7 @@ dc_ref dc_agent_scalar(dc_agent *a, const char *name, dc_use use) {
 
 // ---- what the method sees of the data ----
 
-// How many discrete actions the data has; 0: they are real numbers.
-static dc_status count_actions(const dc_dataset *data, const dc_column *act, int *actions) {
+dc_status dc_count_actions(const dc_dataset *data, const dc_column *act, int *actions) {
     *actions = 0;
     if (!act->whole) return DC_OK;
     if (act->width != 1)
@@ -94,6 +95,21 @@ static double longest(const dc_dataset *data) {
     return (double)most;
 }
 
+// Whether data have the form of those of another agent.
+static dc_status check_like(const dc_agent *a) {
+    const char *names[] = {"obs", "act"};
+    for (int c = 0; a->options.like && c < 2; c++) {
+        const dc_column *is = dc_dataset_column(a->data, names[c]),
+                        *was = dc_dataset_column(a->options.like->data, names[c]);
+        if (!is && !was) continue;
+        if (!is || !was || is->width != was->width || is->type != was->type ||
+            is->whole != was->whole)
+            return dc_fail(DC_BAD_INPUT, NULL,
+                           "'%s' has another size or type than in the run's data", names[c]);
+    }
+    return DC_OK;
+}
+
 static dc_status make_method(dc_agent *a, const dc_algo *algo, const void *config) {
     const dc_agent_options *o = &a->options;
     const dc_column *obs = dc_dataset_column(a->data, "obs"),
@@ -110,27 +126,43 @@ static dc_status make_method(dc_agent *a, const dc_algo *algo, const void *confi
                             .longest = o->longest > 0 ? o->longest : longest(a->data),
                             .obs = obs->width,
                             .goal = o->rep_size ? o->rep_size : obs->width,
+                            .acted = o->acted,
+                            .averaged = o->averaged,
                             .rep = o->rep_size > 0};
     if (!act || !o->form->acts) return DC_OK;
-    DC_TRY(count_actions(a->data, act, &a->method.actions));
+    DC_TRY(dc_count_actions(a->data, act, &a->method.actions));
+    if (o->like && a->method.actions > o->like->method.actions)
+        return dc_fail(DC_BAD_INPUT, NULL, "there is an action %d, the run has %d",
+                       a->method.actions - 1, o->like->method.actions);
+    if (o->like) a->method.actions = o->like->method.actions;
     a->method.act = a->method.actions ? a->method.actions : act->width;
     return DC_OK;
 }
 
-// The columns that stand for a goal. Neighbours stay where they are; others are copied out of the
-// observations once, because rows are gathered whole.
+static const char *goal_column(const dc_agent_options *o) {
+    return o->rep_size && o->goal_column && *o->goal_column ? o->goal_column : "obs";
+}
+
+// The columns that stand for a goal. Neighbours in an observation stay where they are; others are copied out
+// once, because rows are gathered whole.
 static dc_status take_goals(dc_agent *a) {
-    const dc_column *obs = dc_dataset_column(a->data, "obs");
     const dc_agent_options *o = &a->options;
-    bool apart = false;
+    const char *name = goal_column(o);
+    const dc_column *from = dc_dataset_column(a->data, name);
+    bool apart = strcmp(name, "obs") != 0;
+    if (!from)
+        return dc_fail(DC_BAD_INPUT,
+                       "give data with it, or take goals from observations: --goal-column obs",
+                       "the data set has no array %s to take goals from", name);
     for (int k = 0; k < o->rep_size; k++) {
-        if (o->rep[k] < 0 || o->rep[k] >= obs->width)
+        if (o->rep[k] < 0 || o->rep[k] >= from->width)
             return dc_fail(DC_USAGE, "give first column and count, for instance rep=0,2",
-                           "the goal representation lies outside an observation of %d columns",
-                           obs->width);
+                           "the goal representation lies outside %s of %d columns",
+                           apart && strcmp(name, "obs") != 0 ? name : "an observation",
+                           from->width);
         apart = apart || o->rep[k] != o->rep[0] + k;
     }
-    a->goals = o->goals ? *o->goals : *obs;
+    a->goals = o->goals ? *o->goals : *from;
     if (!apart || o->goals) return DC_OK;
     int64_t rows = a->data->rows;
     a->goal_values = malloc((size_t)rows * (size_t)o->rep_size * sizeof *a->goal_values);
@@ -138,7 +170,7 @@ static dc_status take_goals(dc_agent *a) {
         return dc_fail(DC_NO_MEMORY, NULL, "no memory for goals of %lld rows", (long long)rows);
     for (int64_t r = 0; r < rows; r++)
         for (int k = 0; k < o->rep_size; k++)
-            a->goal_values[r * o->rep_size + k] = dc_column_value(obs, r, o->rep[k]);
+            a->goal_values[r * o->rep_size + k] = dc_column_value(from, r, o->rep[k]);
     a->goals = (dc_column){.name = "goals", .values = a->goal_values, .width = o->rep_size};
     return DC_OK;
 }
@@ -154,6 +186,11 @@ static dc_status take_scales(dc_agent *a) {
     const dc_column *obs = dc_dataset_column(a->data, "obs");
     const dc_agent_options *o = &a->options;
     bool bytes = obs->type == DC_TYPE_U8;
+    if (o->like) {
+        a->method.obs_scale = o->like->method.obs_scale;
+        a->method.goal_scale = o->like->method.goal_scale;
+        return DC_OK;
+    }
     if (o->scaling == DC_SCALING_OFF || (o->scaling == DC_SCALING_AUTO && !bytes)) return DC_OK;
     size_t width = (size_t)obs->width, goal = (size_t)a->method.goal;
     double *moments = malloc(2 * width * sizeof *moments);
@@ -166,6 +203,9 @@ static dc_status take_scales(dc_agent *a) {
         mean[c] = (float)moments[c];
         rate[c] = (float)(1 / moments[width + c]);
     }
+    if (status == DC_OK && strcmp(goal_column(o), "obs") != 0)
+        return free(moments), dc_fail(DC_UNSUPPORTED, "use obs_scale=off, or --goal-column obs",
+                                      "goals from %s cannot be scaled", goal_column(o));
     for (size_t k = 0; status == DC_OK && k < goal; k++) {
         size_t c = o->rep_size ? (size_t)o->rep[k] : k;
         goal_mean[k] = mean[c];
@@ -180,7 +220,42 @@ static dc_status take_scales(dc_agent *a) {
     return DC_OK;
 }
 
+// What real actions are scaled by. Discrete ones have no units.
+static dc_status take_act_scale(dc_agent *a) {
+    const dc_agent_options *o = &a->options;
+    if (!a->method.act) return DC_OK;
+    if (o->like && o->like->method.act_scale) {
+        a->method.act_scale = o->like->method.act_scale;
+        return DC_OK;
+    }
+    if (a->method.actions && o->act_scaling != DC_ACTIONS_AS_THEY_ARE)
+        return dc_fail(DC_USAGE, "leave act_scale out", "discrete actions are not scaled");
+    if (a->method.actions) return DC_OK;
+    DC_TRY(dc_act_scale_take(&a->act_scale, a->data, o->act_scaling, o->act_given));
+    if (a->act_scale.width) a->method.act_scale = &a->act_scale;
+    return DC_OK;
+}
+
 // ---- building ----
+
+int dc_need_width(const dc_method *m, const dc_need *need) {
+    return need->width == DC_NEED_OBS ? m->obs : need->width == DC_NEED_GOAL ? m->goal : 1;
+}
+
+static dc_status check_needs(const dc_agent *a, const dc_algo *algo) {
+    const char *hint = "docs/agents.md says what these arrays are; dcrl expert train makes its own";
+    for (const dc_need *need = algo->needs; need && need->name; need++) {
+        const dc_column *column = dc_dataset_column(a->data, need->name);
+        int width = dc_need_width(&a->method, need);
+        if (!column)
+            return dc_fail(DC_BAD_INPUT, hint, "%s needs an array '%s', which the data set lacks",
+                           algo->name, need->name);
+        if (column->width != width || column->type != DC_TYPE_F32)
+            return dc_fail(DC_BAD_INPUT, hint, "%s needs %d numbers in each row of '%s'",
+                           algo->name, width, need->name);
+    }
+    return DC_OK;
+}
 
 // Plan, memory, weights, sampler.
 static dc_status finish(dc_agent *a, dc_ref loss) {
@@ -198,17 +273,21 @@ static dc_status finish(dc_agent *a, dc_ref loss) {
 static dc_status build(dc_agent *a, const dc_algo *algo, const void *config) {
     const dc_method *m = &a->method;
     DC_TRY(dc_graph_init(&a->graph));
+    DC_TRY(check_like(a));
     DC_TRY(make_method(a, algo, config));
     DC_TRY(take_goals(a));
     DC_TRY(take_scales(a));
+    DC_TRY(take_act_scale(a));
     a->scratch = malloc((size_t)(2 * m->obs) * sizeof *a->scratch);
     if (!a->scratch) return dc_fail(DC_NO_MEMORY, NULL, "no memory");
     if (algo->check) DC_TRY(algo->check(m));
+    DC_TRY(check_needs(a, algo));
     a->rows = (dc_row_table){.seed = m->seed, .batch = m->batch};
     a->feeds.batch = m->batch;
     a->feeds.seed = m->seed;
     algo->rows(&a->rows, m);
     algo->networks(&a->nets, m);
+    a->nets.averaged = m->averaged;
     dc_nets_place(&a->nets, &a->params, &m->hidden);
     a->policy_after = algo->policy_after ? algo->policy_after(m) : 0;
     return finish(a, algo->losses(a, m));
@@ -231,6 +310,7 @@ void dc_agent_fini(dc_agent *a) {
     dc_params_free(&a->params);
     free(a->goal_values);
     free(a->scales);
+    dc_act_scale_fini(&a->act_scale);
     free(a->scratch);
     *a = (dc_agent){0};
 }

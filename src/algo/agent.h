@@ -22,14 +22,21 @@ typedef struct dc_agent_options {
     const dc_form *form;
     double gamma;
     int rep_size, rep[DC_REP_MAX]; // goal representation: columns of an observation; 0: all of it
+    const char *goal_column;       // Nullable: the array whose columns those are, in place of "obs"
+    bool acted, averaged;          // of dc_method
     uint64_t seed;
     int batch;
     dc_int_list hidden;
     int64_t steps;  // updates to come in all
     double longest; // states of the longest trajectory; 0: as the data has it
     dc_scaling scaling;
+    dc_act_scaling act_scaling;
+    dc_bounds act_given; // of DC_ACTIONS_GIVEN
     // Nullable: goals of another agent on the same data, with the same rep, that outlives this one
     const dc_column *goals;
+    // Nullable: an agent that outlives this one, on data of the same kind, whose scales of observations and
+    // actions and whose number of discrete actions are taken in place of what this data would give
+    const dc_agent *like;
 } dc_agent_options;
 
 struct dc_agent {
@@ -42,6 +49,7 @@ struct dc_agent {
     float *scales;      // (2, obs) and (2, goal): means and rates; NULL: nothing is scaled
     float *scratch;     // (2, obs) rows of bytes as floats
     dc_scale obs_scale, goal_scale;
+    dc_act_scale act_scale; // of no width: actions are taken as they are
 
     dc_params params;
     dc_nets nets;
@@ -81,6 +89,8 @@ dc_adam dc_agent_adam(const dc_agent *agent, double lr, double tau, int64_t done
 dc_status dc_agent_distances(dc_agent *agent, int64_t count, const int64_t *s, const int64_t *g,
                              float *d);
 
+// How many discrete actions the column `act` of a data set has; 0: they are real numbers.
+dc_status dc_count_actions(const dc_dataset *data, const dc_column *act, int *actions);
 // Where a goal begins within a row of agent->goals.
 int dc_agent_goal_skip(const dc_agent *agent);
 

@@ -7,6 +7,8 @@
 // a child whose span is known needs no network (most of them: half of a tree are leaves).
 #include "algo/backup.h"
 
+#include "algo/value.h"
+
 #include <string.h>
 
 static dc_backup backup_of(const dc_method *m) {
@@ -68,7 +70,9 @@ static void propagation_rows(dc_row_table *r, const dc_method *m, const dc_backu
     dc_row_rule state = DC_START("state", DC_STREAM_STATE, "start of a propagation row");
     if (pairs) state.kind = DC_ROW_PAIR;
     dc_rows_add(r, state);
-    dc_rows_add(r, DC_AFTER("later", "state", b->n, "the state n' steps later"));
+    dc_row_rule later = DC_AFTER("later", "state", b->n, "the state n' steps later");
+    later.acted = m->form->acts && m->acted; // its action is read
+    dc_rows_add(r, later);
     if (pairs)
         dc_rows_add(r, DC_END("goal", "state", "its goal"));
     else
@@ -91,9 +95,7 @@ void dc_backup_rows(dc_row_table *r, const dc_method *m) {
         dc_rows_add(r, DC_START("step_start", DC_STREAM_GROUND, "start of a single step"));
         dc_rows_add(r, DC_AFTER("step_end", "step_start", 1, "its end"));
     }
-    if (!m->form->acts || b.policy->kind == DC_POLICY_NONE) return;
-    dc_rows_add(r, DC_START("actor_state", DC_STREAM_ACTOR, "state of a policy row"));
-    dc_rows_add(r, dc_policy_goal(b.policy, m, "actor_goal", "actor_state"));
+    if (m->form->acts) dc_value_policy_rows(r, m, b.policy);
 }
 
 // ---- networks ----
@@ -104,15 +106,7 @@ dc_status dc_backup_check(const dc_method *m) {
         return dc_fail(DC_USAGE, "use split=midpoint or split=random",
                        "split=max needs recursion=on");
     DC_TRY(m->form->check(m));
-    if (!m->form->acts) return DC_OK;
-    if (b.policy->kind == DC_POLICY_NONE && b.policy->after)
-        return dc_fail(DC_USAGE, "name a policy, or leave policy_after out",
-                       "there is no policy to train after the critic (policy=none)");
-    if (b.policy->kind == DC_POLICY_REJECTION && m->actions)
-        return dc_fail(DC_UNSUPPORTED, "use policy=ddpgbc",
-                       "policy=rejection needs real-valued actions, the data has %d discrete ones",
-                       m->actions);
-    return DC_OK;
+    return m->form->acts ? dc_policy_check(b.policy, m) : DC_OK;
 }
 
 void dc_backup_networks(dc_nets *nets, const dc_method *m) {
@@ -146,7 +140,7 @@ static stack *stack_of(stacks *s, dc_use use) {
 // Feed rows [state | goal | action of the state] at a row, or as a pack; distances have no action.
 static void feed_pair(dc_agent *a, dc_ref input, int row0, const char *state, const char *goal,
                       dc_pack *pack) {
-    dc_field end = {DC_FIELD_NONE, 0, NULL};
+    dc_field end = {DC_FIELD_NONE, 0, NULL, NULL};
     dc_field fields[] = {OBS(state), OBS(goal), a->method.form->acts ? ACT(state) : end, end};
     dc_batch_feed(a, input, row0, fields, 1, pack);
 }
@@ -244,16 +238,9 @@ dc_ref dc_backup_losses(dc_agent *a, const dc_method *m) {
     return m->form->rest(a, &b, &n, total);
 }
 
-// The critic that looks at goals as the task gives them.
-static const char *critic(const dc_method *m) {
-    return m->rep ? "oracle_critic" : "critic";
-}
-
 dc_ref dc_backup_act(dc_infer *q, const dc_method *m) {
     dc_backup b = backup_of(m);
-    if (!m->form->acts || b.policy->kind == DC_POLICY_NONE) return -1;
-    if (b.policy->kind == DC_POLICY_REJECTION) return dc_policy_act_best(q, b.policy, critic(m));
-    return dc_policy_act_mean(q, "actor");
+    return m->form->acts ? dc_value_act(q, m, b.policy) : -1;
 }
 
 dc_ref dc_backup_query(dc_infer *q, const dc_method *m) {

@@ -20,6 +20,7 @@ static int field_width(const dc_method *m, const dc_field *f) {
     case DC_FIELD_BLANK:
     case DC_FIELD_NOISE:
     case DC_FIELD_TIME:
+    case DC_FIELD_COLUMN:
         return f->width;
     case DC_FIELD_NONE:
         break;
@@ -40,6 +41,12 @@ static int rule(const dc_agent *a, const char *name) {
     return number;
 }
 
+// Rows that a field's rule gives for every row of the batch.
+static int field_times(const dc_agent *a, const dc_field *f) {
+    int number = f->row ? dc_rows_find(&a->rows, f->row) : -1; // a draw has a name, too
+    return number < 0 ? 1 : dc_row_times(&a->rows.rule[number]);
+}
+
 // Of the column that goals are taken from: all of an observation, or copied out.
 static const dc_scale *goal_scale(const dc_agent *a) {
     bool part = dc_column_at(&a->goals, 0, 0) == dc_column_at(column(a, "obs"), 0, 0);
@@ -47,8 +54,9 @@ static const dc_scale *goal_scale(const dc_agent *a) {
 }
 
 // The column, draw or count of a field.
-static void fill_feed(const dc_agent *a, const dc_field *f, dc_feed *feed) {
-    if (f->row) feed->rule = rule(a, f->row);
+static void fill_feed(dc_agent *a, const dc_field *f, dc_feed *feed) {
+    bool drawn = f->kind == DC_FIELD_NOISE || f->kind == DC_FIELD_TIME;
+    if (f->row && !drawn) feed->rule = rule(a, f->row);
     switch (f->kind) {
     case DC_FIELD_OBS:
         feed->column = column(a, "obs");
@@ -63,13 +71,21 @@ static void fill_feed(const dc_agent *a, const dc_field *f, dc_feed *feed) {
     case DC_FIELD_ACT:
         feed->column = column(a, "act");
         feed->one_hot = a->method.actions;
+        feed->scale = a->method.act_scale ? &a->method.act_scale->scale : NULL;
+        break;
+    case DC_FIELD_COLUMN:
+        feed->column = column(a, f->column);
+        DC_CHECK(feed->column && feed->column->width == f->width); // dc_algo.needs names it
         break;
     case DC_FIELD_CHOICE:
         feed->one_hot = a->method.actions;
         break;
     case DC_FIELD_NOISE:
+        feed->draw = dc_feeds_draw(&a->feeds, f->row, DC_DRAW_NOISE, f->width);
+        feed->take = f->width;
+        break;
     case DC_FIELD_TIME:
-        feed->draw = f->kind == DC_FIELD_NOISE ? DC_DRAW_NOISE : DC_DRAW_TIME;
+        feed->draw = dc_feeds_draw(&a->feeds, f->row, DC_DRAW_TIME, 1);
         feed->take = f->width;
         break;
     case DC_FIELD_STEPS:
@@ -83,11 +99,11 @@ void dc_batch_feed(dc_agent *a, dc_ref input, int row0, const dc_field *fields, 
                    dc_pack *pack) {
     int col = 0;
     for (; fields->kind != DC_FIELD_NONE; fields++) {
-        dc_feed feed = {.input = input,
-                        .row0 = row0,
-                        .col0 = col,
-                        .pack = pack,
-                        .repeat = times > 1 ? times : 0};
+        dc_feed feed = {.input = input, .row0 = row0, .col0 = col, .pack = pack};
+        int own = field_times(a, fields);
+        DC_CHECK(own == 1 || own == times);
+        feed.times = own > 1 ? own : 0;
+        feed.repeat = times > own ? times : 0;
         col += field_width(&a->method, fields);
         if (fields->kind == DC_FIELD_BLANK) continue; // memory of inputs starts as zeros
         fill_feed(a, fields, &feed);

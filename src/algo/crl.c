@@ -5,18 +5,23 @@
 //     = mean softplus(f) - (1 / batch) mean f(s_i, a_i, g_i)
 //
 // f is then the logarithm of how much more likely g is after (s, a) than by chance, so the policy (ddpgbc)
-// goes up f itself, the least of two members.
+// goes up f itself, the least of two members; with q_floor, max(f, q_floor).
 #include "algo/policy.h"
 
 #include <math.h>
 
 typedef struct config {
     int64_t latent;
+    double q_floor;
     dc_policy policy;
 } config;
 
 static const dc_option options[] = {
     DC_OPTION_INT(config, latent, "512", 1, 4096, "columns of phi and psi"),
+    DC_OPTION_REAL(
+        config, q_floor, "-1e9", -1e9, 0,
+        "f that the policy sees is at least this, and passes no gradient below; OGBench's "
+        "table was made with -13.8"),
     DC_ALPHA_OPTION(config, "0.1", "weight of behaviour cloning"),
     DC_ACTOR_GOAL_OPTIONS(config),
     DC_ACTOR_NETWORK_OPTIONS(config, "off"),
@@ -53,7 +58,9 @@ static dc_ref q_of(dc_agent *a, const dc_policy_rows *r, dc_ref action) {
     rows = dc_splice(g, "actor_action", rows, action, a->method.obs);
     dc_ref phi = dc_agent_net(a, "phi", rows, DC_STOPPED);
     dc_ref psi = dc_agent_net(a, "psi", DC_BATCH(a, "actor_psi", GOAL(r->goal)), DC_STOPPED);
-    return dc_ensemble_min(g, dc_row_dot(g, scaled_phi(g, phi), psi));
+    const config *c = a->method.config;
+    dc_ref least = dc_ensemble_min(g, dc_row_dot(g, scaled_phi(g, phi), psi));
+    return c->q_floor > -1e9 ? dc_clip(g, least, c->q_floor, 1e9) : least;
 }
 
 static dc_ref losses(dc_agent *a, const dc_method *m) {

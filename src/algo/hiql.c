@@ -3,19 +3,23 @@
 //
 //   V(s, g) sees the goal through phi([s | g]), a representation of length sqrt(rep_dim)
 //   L_V   = sum over members of mean c (y - V(s, g))^2,   y = -1 + gamma Vbar(s', g), or 0 at the goal
-//           c = kappa if A >= 0, else 1 - kappa;  A = -1 + gamma min Vbar(s', g) - mean Vbar(s, g)
+//           c = kappa if A >= 0, else 1 - kappa;  A = -1 + gamma min Vbar(s', g) - mean Vbar(s, g)   (algo/returns.h)
 //   L_low  = awr on the action,                A = V(s', w) - V(s, w),    w = the state k steps later
 //   L_high = awr on phi([s | w']), fixed,      A = V(w', g) - V(s, g),    w' = k steps later, but not past g
 //
 // phi is trained by L_V alone and has no EMA copy: Vbar is the EMA of V's own layers, fed with the present
 // phi. Acting asks both levels at every step: z = high(s, g), rescaled; a = low(s, z).
-// Without goal_rep, V and the low policy see goals as they are, and the high policy predicts one.
+// Without goal_rep, V and the low policy see goals as they are, and the high policy predicts one (high_target).
+//
+// por: policy-guided offline RL as the comparisons with HIQL play it, which is hiql without goal_rep and with subgoals one
+// step ahead: the high policy says which state should come next. Its defaults are those of HIQL's code on CALVIN.
 #include "algo/policy.h"
 #include "algo/returns.h"
 
 typedef struct config {
     bool goal_rep;
     int64_t rep_dim, subgoal_steps;
+    int high_target;
     double kappa, alpha_low, alpha_high;
     dc_goal_mix goals;
     dc_policy policy; // goals of the high policy; LayerNorm and gain of both
@@ -32,8 +36,42 @@ static const dc_option options[] = {
     DC_GOAL_OPTIONS(config),
     DC_ACTOR_GOAL_OPTIONS(config),
     DC_ACTOR_NETWORK_OPTIONS(config, "off"),
+    DC_ACTOR_FORM_OPTIONS(config, "", "gelu", "one"),
+    DC_HIGH_TARGET_OPTION(config, "state"),
     {0},
 };
+
+static const dc_option options_por[] = {
+    DC_OPTION_INT(config, subgoal_steps, "1", 1, 1e6, "steps from a state to its subgoal"),
+    DC_OPTION_REAL(config, kappa, "0.7", 0.5, 0.999, "expectile of the value"),
+    DC_OPTION_REAL(config, alpha_low, "1", 0, 1e6, "low policy: weight of the advantage"),
+    DC_OPTION_REAL(config, alpha_high, "1", 0, 1e6, "high policy: weight of the advantage"),
+    DC_GOAL_OPTIONS(config),
+    DC_OPTION_REAL_AS("actor_random", config, policy.actor_random, "0.3", 0, 1,
+                      "high policy: share of random goals, the others lie ahead"),
+    DC_OPTION_CHOICE_AS("actor_law", config, policy.actor_law, "uniform", "uniform|geometric",
+                        "high policy: law of goals that lie ahead"),
+    DC_ACTOR_NETWORK_OPTIONS(config, "off"),
+    DC_ACTOR_FORM_OPTIONS(config, "256,256", "relu", "free"),
+    DC_HIGH_TARGET_OPTION(config, "auto"),
+    {0},
+};
+
+static dc_status check(const dc_method *m) {
+    const config *c = m->config;
+    DC_TRY(dc_need_real_actions(m));
+    DC_TRY(dc_policy_check_form(m, &c->policy));
+    if (c->goal_rep && c->high_target == DC_HIGH_DIFFERENCE)
+        return dc_fail(DC_USAGE, "set goal_rep=off, or high_target=state",
+                       "the high policy predicts a representation, which has no difference to a "
+                       "state");
+    return dc_policy_check_high(m, c->high_target);
+}
+
+static bool difference(const dc_method *m) {
+    const config *c = m->config;
+    return !c->goal_rep && dc_policy_difference(m, c->high_target);
+}
 
 static void rows(dc_row_table *r, const dc_method *m) {
     const config *c = m->config;
@@ -53,27 +91,14 @@ static int seen_goal(const dc_method *m) {
 
 static void networks(dc_nets *nets, const dc_method *m) {
     const config *c = m->config;
-    dc_net_kind kind = c->policy.layernorm ? DC_NET_MLP : DC_NET_PLAIN;
     int goal = seen_goal(m);
     dc_nets_add(
         nets,
         (dc_net){.name = "value", .ensemble = 2, .in = m->obs + goal, .out = 1, .target = true});
     if (c->goal_rep)
         dc_nets_add(nets, (dc_net){.name = "rep", .in = m->obs + m->goal, .out = (int)c->rep_dim});
-    dc_nets_add(nets, (dc_net){.name = "high_actor",
-                               .kind = kind,
-                               .in = m->obs + m->goal,
-                               .out = goal,
-                               .scaled = true,
-                               .gain = c->policy.head_gain,
-                               .policy = true});
-    dc_nets_add(nets, (dc_net){.name = "low_actor",
-                               .kind = kind,
-                               .in = m->obs + goal,
-                               .out = m->act,
-                               .scaled = true,
-                               .gain = c->policy.head_gain,
-                               .policy = true});
+    dc_policy_gauss_network(nets, &c->policy, "high_actor", "high_log_std", m->obs + m->goal, goal);
+    dc_policy_gauss_network(nets, &c->policy, "low_actor", "low_log_std", m->obs + goal, m->act);
 }
 
 // All pairs (s, g) of which phi or V is needed. They stand in one stack, so that each network is applied once
@@ -99,7 +124,7 @@ static dc_ref represent(dc_agent *a) {
     for (int i = 0; i < PAIRS; i++) {
         fields[i][0] = OBS(pairs[i].state);
         fields[i][1] = GOAL(pairs[i].goal);
-        fields[i][2] = (dc_field){DC_FIELD_NONE, 0, NULL};
+        fields[i][2] = (dc_field){DC_FIELD_NONE, 0, NULL, NULL};
         parts[i] = fields[i];
     }
     dc_ref x = dc_batch_stack(a, "rep", PAIRS, parts);
@@ -114,7 +139,7 @@ static dc_ref value_input(dc_agent *a, const char *name, int first, int count, d
     for (int i = 0; i < count; i++) {
         fields[i][0] = OBS(pairs[first + i].state);
         fields[i][1] = phi >= 0 ? BLANK(seen_goal(&a->method)) : GOAL(pairs[first + i].goal);
-        fields[i][2] = (dc_field){DC_FIELD_NONE, 0, NULL};
+        fields[i][2] = (dc_field){DC_FIELD_NONE, 0, NULL, NULL};
         parts[i] = fields[i];
     }
     dc_ref x = dc_batch_stack(a, name, count, parts);
@@ -124,21 +149,12 @@ static dc_ref value_input(dc_agent *a, const char *name, int first, int count, d
                      a->method.obs);
 }
 
-// L_V. Each member's target is its own Vbar(s', g); the weight c is common to them.
 static dc_ref value_loss(dc_agent *a, const config *c, dc_ref phi) {
-    dc_graph *g = &a->graph;
-    dc_ref held = phi >= 0 ? dc_stop(g, phi) : -1;
+    dc_ref held = phi >= 0 ? dc_stop(&a->graph, phi) : -1;
     dc_ref v = dc_agent_net(a, "value", value_input(a, "value", TRAINED, 1, phi), DC_LIVE);
     dc_ref x = value_input(a, "target_value", TRAINED, 2, held);
     dc_ref bar = dc_agent_net(a, "value", x, DC_EMA);
-    dc_ref now = dc_batch_part(a, bar, 0), later = dc_batch_part(a, bar, 1);
-    dc_ref best = dc_return_target(a, dc_ensemble_min(g, later));
-    dc_ref adv = dc_add(g, best, dc_affine(g, dc_ensemble_mean(g, now), -1, 0));
-    // dc_expectile at 0.5 is the mean over rows and members of weight * square; weight is c of L_V.
-    dc_ref weight = dc_side(g, adv, c->kappa);
-    dc_ref loss = dc_expectile(g, "loss_value", v, dc_return_target(a, later), weight, 0.5);
-    dc_agent_metric(a, "value_mean", dc_mean(g, "value_mean", v));
-    return dc_batch_loss(a, "loss_value", -1, dc_affine(g, loss, 2, 0)); // mean to sum, two members
+    return dc_return_loss(a, c->kappa, v, dc_batch_part(a, bar, 0), dc_batch_part(a, bar, 1));
 }
 
 // Part `first` of values (1, n, 1) less the part after it.
@@ -161,14 +177,16 @@ static dc_ref policy_losses(dc_agent *a, const config *c, dc_ref phi, dc_ref tot
     if (phi >= 0)
         low = dc_splice(g, "low_actor", low, dc_batch_part(a, phi, LOW_NOW), a->method.obs);
     dc_ref taken = DC_BATCH(a, "action", ACT("state"));
-    dc_ref loss = dc_policy_awr(a, c->alpha_low, dc_agent_net(a, "low_actor", low, DC_LIVE), taken,
+    dc_ref loss = dc_policy_awr(a, c->alpha_low, dc_agent_net(a, "low_actor", low, DC_LIVE),
+                                dc_policy_log_std(a, &c->policy, "low_log_std"), taken,
                                 advantage(a, values, 0));
     total = dc_batch_loss(a, "loss_low", total, loss);
 
     dc_ref high = DC_BATCH(a, "high_actor", OBS("state"), GOAL("high_goal"));
-    dc_ref target =
-        phi >= 0 ? dc_batch_part(a, phi, SUBGOAL) : DC_BATCH(a, "waypoint", GOAL("waypoint"));
-    loss = dc_policy_awr(a, c->alpha_high, dc_agent_net(a, "high_actor", high, DC_LIVE), target,
+    dc_ref target = phi >= 0 ? dc_batch_part(a, phi, SUBGOAL)
+                             : dc_policy_subgoal(a, difference(&a->method), "state", "waypoint");
+    loss = dc_policy_awr(a, c->alpha_high, dc_agent_net(a, "high_actor", high, DC_LIVE),
+                         dc_policy_log_std(a, &c->policy, "high_log_std"), target,
                          advantage(a, values, HIGH_NEXT - LOW_NEXT));
     return dc_batch_loss(a, "loss_high", total, loss);
 }
@@ -182,10 +200,8 @@ static dc_ref losses(dc_agent *a, const dc_method *m) {
 
 static dc_ref act(dc_infer *q, const dc_method *m) {
     const config *c = m->config;
-    dc_ref z = dc_policy_act_mean(q, "high_actor");
-    if (c->goal_rep) z = dc_normalise(&q->graph, z);
-    dc_ref low = DC_INFER_INPUT(q, "low_actor", OBS(NULL), BLANK(seen_goal(m)));
-    return dc_infer_net(q, "low_actor", dc_splice(&q->graph, "low_actor", low, z, m->obs));
+    dc_ref z = dc_policy_act_subgoal(q, difference(m));
+    return dc_policy_act_toward(q, c->goal_rep ? dc_normalise(&q->graph, z) : z);
 }
 
 static dc_ref query(dc_infer *q, const dc_method *m) {
@@ -204,9 +220,20 @@ const dc_algo dc_algo_hiql = {.name = "hiql",
                               .about = "hierarchical implicit Q-learning: subgoals, then actions",
                               .options = options,
                               .config_size = sizeof(config),
-                              .check = dc_need_real_actions,
+                              .check = check,
                               .rows = rows,
                               .networks = networks,
                               .losses = losses,
                               .act = act,
                               .query = query};
+
+const dc_algo dc_algo_por = {.name = "por",
+                             .about = "hiql without a representation, its subgoals one step ahead",
+                             .options = options_por,
+                             .config_size = sizeof(config),
+                             .check = check,
+                             .rows = rows,
+                             .networks = networks,
+                             .losses = losses,
+                             .act = act,
+                             .query = query};

@@ -3,12 +3,11 @@
 
 #include "algo/batch.h"
 #include "algo/infer_gpu.h"
+#include "backend/cpu/cpu.h"
 #include "sample/noise.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 // ---- description ----
 
@@ -17,7 +16,7 @@ int dc_infer_goal(const dc_infer *q) {
 }
 
 static int field_width(const dc_infer *q, const dc_field *f) {
-    dc_field one[] = {*f, {DC_FIELD_NONE, 0, NULL}};
+    dc_field one[] = {*f, {DC_FIELD_NONE, 0, NULL, NULL}};
     return f->kind == DC_FIELD_GOAL ? dc_infer_goal(q) : dc_fields_width(q->method, one);
 }
 
@@ -52,12 +51,11 @@ dc_ref dc_infer_noise(dc_infer *q, const char *name, int candidates, int width) 
 dc_ref dc_infer_flow(dc_infer *q, const char *name, dc_ref rows, int at, dc_ref x, int steps) {
     dc_graph *g = &q->graph;
     double dt = 1.0 / steps;
-    int act = g->nodes[x].cols;
-    dc_ref zero =
-        dc_input(g, "zero", g->nodes[x].rows, 1); // inputs are zeros until they are written
+    int cols = g->nodes[x].cols;
+    dc_ref zero = dc_input(g, "zero", g->nodes[x].rows, 1); // an input is zero until it is written
     for (int i = 0; i < steps; i++) {
-        dc_ref t = dc_affine(g, dc_affine(g, zero, 1, i), dt, 0);
-        dc_ref timed = dc_splice(g, "timed", rows, t, at + act);
+        dc_ref t = dc_affine(g, dc_affine(g, zero, 1, i), dt, 0); // i dt, rounded as i * dt is
+        dc_ref timed = dc_splice(g, "timed", rows, t, at + cols);
         dc_ref seen = dc_splice(g, "seen", timed, x, at);
         dc_ref v = dc_net_apply(g, q->nets, name, seen, DC_STOPPED);
         x = dc_add(g, x, dc_affine(g, v, dt, 0));
@@ -77,7 +75,7 @@ static dc_status describe(dc_infer *q, dc_infer_use use) {
     } else {
         if (!algo->query)
             return dc_fail(DC_UNSUPPORTED, "use a method that learns distances or values",
-                           "%s has no value to ask for distances", algo->name);
+                           "%s learns no distance or value", algo->name);
         q->out = algo->query(q, m);
     }
     dc_keep(&q->graph, q->out);
@@ -141,10 +139,11 @@ static dc_real *row_of(dc_cells m, int64_t row) {
     return m.p + row * m.ld;
 }
 
-// What a field is scaled by, as training did.
+// How a field is scaled: as in training.
 static const dc_scale *scale_of(const dc_infer *q, int kind) {
     if (kind == DC_FIELD_OBS || (kind == DC_FIELD_GOAL && q->data_goals))
         return q->method->obs_scale;
+    if (kind == DC_FIELD_ACT && q->method->act_scale) return &q->method->act_scale->scale;
     return kind == DC_FIELD_GOAL ? q->method->goal_scale : NULL;
 }
 
@@ -157,6 +156,7 @@ void dc_infer_write(dc_infer *q, int row, const float *obs, const float *goal, c
                                 : q->input[i].kinds[f] == DC_FIELD_GOAL ? goal
                                 : q->input[i].kinds[f] == DC_FIELD_ACT  ? act
                                                                         : NULL;
+            DC_CHECK(from || q->input[i].kinds[f] == DC_FIELD_BLANK);
             const dc_scale *scale = scale_of(q, q->input[i].kinds[f]);
             for (int c = 0; from && c < width; c++)
                 out[c] =
@@ -179,7 +179,7 @@ void dc_infer_draw(dc_infer *q, int row, uint64_t seed, uint64_t moment) {
 }
 
 dc_status dc_infer_run(dc_infer *q, int count) {
-    if (q->gpu) return dc_infer_gpu_run(q->gpu);
+    if (q->gpu) return dc_infer_gpu_run(q->gpu); // all rows: what follows `count` is not read
     for (int i = 0; i < q->inputs; i++)
         q->exec.used[q->input[i].node] = count;
     for (int i = 0; i < q->noises; i++)
@@ -192,9 +192,9 @@ double dc_reading_steps(dc_reading reading, double gamma, double x) {
     switch (reading) {
     case DC_READ_STEPS:
         return x;
-    case DC_READ_LOGIT: // log_gamma sigmoid(x), without a sigmoid that is 0 or 1
+    case DC_READ_LOGIT: // log of sigmoid(x) to the base gamma, in a form that does not round to 0 or overflow
         return (fmax(-x, 0) + log1p(exp(-fabs(x)))) / -log(gamma);
-    case DC_READ_RETURN: // a value below all that can be is taken as very far
+    case DC_READ_RETURN: // below -1 / (1 - gamma), the least that a return can be: very far
         return log(fmax(1 + (1 - gamma) * x, 1e-9)) / log(gamma);
     case DC_READ_LOG_RATIO:
         return x / log(gamma);

@@ -78,18 +78,16 @@ static dc_ref q_of_all(dc_agent *a, const dc_policy_rows *r) {
                                            DC_FIELDS(OBS(r->state), GOAL(r->goal), CHOICE)));
 }
 
-// Weighted imitation of the data's actions; the advantage passes no gradient.
+// Weighted imitation of the data's actions.
 static dc_ref awr(dc_agent *a, const config *c, dc_ref total) {
     dc_graph *g = &a->graph;
     const dc_policy_rows *r = &policy_rows;
-    dc_ref sg = DC_BATCH(a, "actor", OBS(r->state), GOAL(r->goal));
+    dc_ref sg = DC_BATCH(a, "actor_value", OBS(r->state), GOAL(r->goal));
     dc_ref q =
         critic_min(a, DC_BATCH(a, "actor_critic", OBS(r->state), GOAL(r->goal), ACT(r->state)));
     dc_ref v = dc_agent_net(a, "value", sg, DC_STOPPED);
     dc_ref adv = dc_add(g, q, dc_affine(g, v, -1, 0));
-    dc_ref mean = dc_agent_net(a, "actor", sg, DC_LIVE);
-    dc_ref taken = DC_BATCH(a, "actor_action", ACT(r->state));
-    return dc_batch_loss(a, "loss_awr", total, dc_policy_awr(a, c->policy.alpha, mean, taken, adv));
+    return dc_policy_imitate(a, &c->policy, r, adv, total);
 }
 
 static dc_ref losses(dc_agent *a, const dc_method *m) {

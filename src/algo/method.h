@@ -20,6 +20,7 @@
 #ifndef DC_METHOD_H
 #define DC_METHOD_H
 
+#include "algo/act_scale.h"
 #include "base/options.h"
 #include "nn/nets.h"
 #include "sample/gather.h"
@@ -32,11 +33,18 @@ typedef struct dc_infer dc_infer;
 typedef struct dc_method dc_method;
 typedef struct dc_form dc_form;
 
+// An array that the data must have, and whether its rows are as wide as an observation, a goal, or one number.
+typedef struct dc_need {
+    const char *name;
+    enum { DC_NEED_ONE, DC_NEED_OBS, DC_NEED_GOAL } width;
+} dc_need;
+
 typedef struct dc_algo {
     const char *name, *about;
     const dc_option *options; // over its own config struct
     size_t config_size;
-    dc_status (*check)(const dc_method *m);               // Nullable
+    dc_status (*check)(const dc_method *m); // Nullable
+    const dc_need *needs; // Nullable: arrays beside the usual ones; ends with a NULL name
     void (*rows)(dc_row_table *rows, const dc_method *m); // add rules to an empty table
     void (*networks)(dc_nets *nets, const dc_method *m);
     dc_ref (*losses)(dc_agent *a, const dc_method *m); // the sum to minimise
@@ -54,6 +62,8 @@ typedef struct dc_algo {
 
 // All methods, in the order of algos.def; ends with NULL.
 extern const dc_algo *const dc_algos[];
+// Learns from its own steps, so it is not in that list of what learns from a data set (online/online.h).
+extern const dc_algo dc_algo_sac;
 // By name; an unknown one is a usage error with the nearest name.
 dc_status dc_algo_find(const char *name, const dc_algo **algo);
 
@@ -69,17 +79,21 @@ struct dc_method {
     int64_t steps;  // updates to come in all; a curriculum spreads its stages over them
     double longest; // states of the longest trajectory
     // What it sees of its data:
-    int obs;  // columns of an observation
-    int goal; // columns of a goal as a task gives it
+    int obs;       // columns of an observation
+    int goal;      // columns of a goal as a task gives it
+    bool acted;    // n-step targets do not read the action of a trajectory's last row
+    bool averaged; // the policy acts by the average (EMA) of its weights
     bool rep; // a goal is some columns of an observation (its representation), say xy; else all
     int act;  // columns of an action as networks see it: one per choice if it is discrete; 0: none
     int actions; // number of discrete actions; 0: real numbers
     // Nullable: what observations (obs) and goals (goal) are scaled by, in training and in acting alike.
     const dc_scale *obs_scale, *goal_scale;
+    const dc_act_scale *act_scale; // Nullable: real actions that have units of their own
 };
 
 // Whether values of a form take an action, so that there can be a policy.
 bool dc_form_acts(const dc_form *form);
+int dc_need_width(const dc_method *m, const dc_need *need);
 // Errors: DC_BAD_INPUT if the data set has no actions; DC_UNSUPPORTED if they are discrete.
 dc_status dc_need_actions(const dc_method *m);
 dc_status dc_need_real_actions(const dc_method *m);

@@ -17,6 +17,10 @@ typedef enum dc_policy_kind {
     DC_POLICY_AWR
 } dc_policy_kind;
 
+typedef enum dc_activation { DC_GELU, DC_RELU } dc_activation;
+// A Gaussian's standard deviation: 1, or a trained number for each column, the same for all states.
+typedef enum dc_deviation { DC_DEVIATION_ONE, DC_DEVIATION_FREE } dc_deviation;
+
 // Fields that options of a method fill; a method without an option leaves its field 0.
 typedef struct dc_policy {
     int kind;            // dc_policy_kind
@@ -27,20 +31,40 @@ typedef struct dc_policy {
     int64_t samples, flow_steps;
     bool layernorm;   // in the actor
     double head_gain; // factor on the initial weights of a Gaussian actor's last layer
-    double flow_gain; // and of a flow's
+    // Of a Gaussian actor, where a method lets one choose:
+    dc_int_list hidden; // widths of its hidden layers; none: those of all networks
+    int activation;     // dc_activation
+    int deviation;      // dc_deviation
+    double flow_gain;   // and of a flow's
 } dc_policy;
 
 // Which goals the policy is trained for.
-#define DC_ACTOR_GOAL_OPTIONS(config)                                                              \
+#define DC_ACTOR_GOAL_OPTIONS(config) DC_ACTOR_GOAL_OPTIONS_BY(config, "uniform")
+#define DC_ACTOR_GOAL_OPTIONS_BY(config, law_default)                                              \
     DC_OPTION_REAL_AS("actor_random", config, policy.actor_random, "0", 0, 1,                      \
                       "policy: share of random goals, the others lie ahead"),                      \
-        DC_OPTION_CHOICE_AS("actor_law", config, policy.actor_law, "uniform", "uniform|geometric", \
-                            "policy: law of goals that lie ahead")
+        DC_OPTION_CHOICE_AS("actor_law", config, policy.actor_law, law_default,                    \
+                            "uniform|geometric", "policy: law of goals that lie ahead")
 #define DC_ACTOR_NETWORK_OPTIONS(config, layernorm_default)                                        \
     DC_OPTION_BOOL_AS("actor_layernorm", config, policy.layernorm, layernorm_default,              \
                       "LayerNorm in the policy's network"),                                        \
         DC_OPTION_REAL_AS("actor_gain", config, policy.head_gain, "0.1", 0, 10,                    \
                           "policy: factor on the initial weights of its last layer")
+// A Gaussian actor of another form than the other networks; HIQL's code has 256,256, relu and free on CALVIN.
+#define DC_ACTOR_FORM_OPTIONS(config, hidden_default, activation_default, deviation_default)       \
+    DC_OPTION_LIST_AS("actor_hidden", config, policy.hidden, hidden_default, 1, 8192,              \
+                      "Gaussian policy: widths of its hidden layers; none: those of all"),         \
+        DC_OPTION_CHOICE_AS("actor_activation", config, policy.activation, activation_default,     \
+                            "gelu|relu", "Gaussian policy: of its hidden layers"),                 \
+        DC_OPTION_CHOICE_AS("actor_std", config, policy.deviation, deviation_default, "one|free",  \
+                            "Gaussian policy: deviation 1, or a trained one for each column, the " \
+                            "same for all states, e^-5 to e^2")
+// What the high one of two policies predicts: a subgoal, or its difference to the state.
+typedef enum dc_high_target { DC_HIGH_AUTO, DC_HIGH_STATE, DC_HIGH_DIFFERENCE } dc_high_target;
+#define DC_HIGH_TARGET_OPTION(config, init)                                                        \
+    DC_OPTION_CHOICE(config, high_target, init, "auto|state|difference",                           \
+                     "the high policy predicts a subgoal or its difference to the state; auto: "   \
+                     "the difference where goals are whole observations")
 #define DC_ALPHA_OPTION(config, init, help)                                                        \
     DC_OPTION_REAL_AS("alpha", config, policy.alpha, init, 0, 1e6, help)
 // All of a policy that is extracted from Q(s, a, g) by ddpgbc or rejection.
@@ -68,11 +92,22 @@ typedef struct dc_policy_rows {
     const char *state, *goal;
 } dc_policy_rows;
 
+// Do the options go together, and with the data's actions?
+dc_status dc_policy_check(const dc_policy *policy, const dc_method *m);
 // The rule of a policy's goals, for the state `of`.
 dc_row_rule dc_policy_goal(const dc_policy *policy, const dc_method *m, const char *name,
                            const char *of);
 // Declare a network that maps [state | goal (| x | t)] to an action.
 void dc_policy_network(dc_nets *nets, const dc_method *m, const dc_policy *policy);
+// Declare a Gaussian's network from `in` columns to a mean (out), and, if its deviation is free, a network `log_std` that
+// dc_policy_log_std reads.
+void dc_policy_gauss_network(dc_nets *nets, const dc_policy *policy, const char *name,
+                             const char *log_std, int in, int out);
+// Do the options of a Gaussian's form go together? Errors: DC_USAGE.
+dc_status dc_policy_check_form(const dc_method *m, const dc_policy *policy);
+// Declare a flow network of that form from noise to `out` columns.
+void dc_policy_flow_network(dc_nets *nets, const dc_method *m, const dc_policy *policy,
+                            const char *name, int out);
 
 // A value's estimate q (1, n, 1) of the actions (1, n, act) of a policy at the policy's rows, by held
 // weights.
@@ -88,14 +123,44 @@ dc_ref dc_policy_ddpgbc(dc_agent *a, const dc_policy *p, const dc_policy_rows *r
 dc_ref dc_policy_gain(dc_agent *a, const dc_policy *p, const dc_policy_rows *rows, dc_ref out,
                       dc_ref q, dc_ref total);
 dc_ref dc_policy_flow(dc_agent *a, const dc_policy_rows *rows, dc_ref total);
+// The same for any flow network: from noise to `to` (an action, a subgoal), knowing [state | goal].
+typedef struct dc_flow {
+    const char *net, *noise, *time, *loss; // names of the network, its draws and its loss
+    dc_field state, goal, to;
+} dc_flow;
+dc_ref dc_policy_flow_to(dc_agent *a, const dc_flow *flow, dc_ref total);
+// Two of them: flow "high_actor" from state and high_goal to the waypoint, "low_actor" from state and low_goal to the action.
+dc_ref dc_policy_flow_levels(dc_agent *a, dc_ref total);
 // Behaviour cloning alone: mean over rows of -log pi(a | s, g), less its constant.
-dc_ref dc_policy_clone(dc_agent *a, const dc_policy_rows *rows, dc_ref total);
-// Imitate `target` (1, n, c) from mean (1, n, c), each row weighted by min(exp(alpha adv), 100): the
-// loss, not yet added to a total. adv (1, n, 1) passes no gradient.
-dc_ref dc_policy_awr(dc_agent *a, double alpha, dc_ref mean, dc_ref target, dc_ref adv);
+dc_ref dc_policy_clone(dc_agent *a, const dc_policy *p, const dc_policy_rows *rows, dc_ref total);
+// Logs of a Gaussian's standard deviations (1, batch, c), from network `net`; -1 if they are 0.
+dc_ref dc_policy_log_std(dc_agent *a, const dc_policy *p, const char *net);
+// Mean over rows of -log pi(target) of a Gaussian with that mean (1, n, c), less its constant; not yet added to a total.
+dc_ref dc_policy_likelihood(dc_agent *a, const char *name, dc_ref mean, dc_ref log_std,
+                            dc_ref target);
+// The same, each row weighted by min(exp(alpha adv), 100). adv (1, n, 1) passes no gradient.
+dc_ref dc_policy_awr(dc_agent *a, double alpha, dc_ref mean, dc_ref log_std, dc_ref target,
+                     dc_ref adv);
+// The same of the policy's rows and the actions taken there, added to the total.
+dc_ref dc_policy_imitate(dc_agent *a, const dc_policy *p, const dc_policy_rows *rows, dc_ref adv,
+                         dc_ref total);
 
-// The mean's action, or the best of many candidates by `worth`: (e, n, 1) of [s | g | a].
+// The mean's action; actions of a flow, `count` for each situation; or the best of those by a critic's least opinion.
+// critic: a network of [s | g | x]
 dc_ref dc_policy_act_mean(dc_infer *q, const char *net);
+dc_ref dc_policy_act_flow(dc_infer *q, const dc_policy *p, int count);
 dc_ref dc_policy_act_best(dc_infer *q, const dc_policy *p, const char *critic);
+// Does the high policy predict a difference? Errors: DC_USAGE if it should and goals are representations.
+bool dc_policy_difference(const dc_method *m, int high_target);
+dc_status dc_policy_check_high(const dc_method *m, int high_target);
+// The row `to` as a goal, or its difference to the row `from`: (1, batch, goal).
+dc_ref dc_policy_subgoal(dc_agent *a, bool difference, const char *from, const char *to);
+// The subgoal that the mean of "high_actor" at (s, g) stands for.
+dc_ref dc_policy_act_subgoal(dc_infer *q, bool difference);
+// The mean of "low_actor" at (s, w), for subgoals w (1, rows, c).
+dc_ref dc_policy_act_toward(dc_infer *q, dc_ref w);
+// Two levels, asked at every step: a subgoal w of flow "high_actor" at (s, g), which is not clipped: the best of
+// p->samples by a critic, or one sample (critic NULL); then an action of flow "low_actor" at (s, w).
+dc_ref dc_policy_act_levels(dc_infer *q, const dc_policy *p, const char *critic);
 
 #endif

@@ -12,10 +12,15 @@
 //
 // IQE (Wang and Isola 2022): columns in groups of 8; of each group the length of the union of the
 // intervals [x_i, y_i]; the distance is a trained mix, sigmoid(rho), of their mean and their maximum.
+// quasimetric=mrn (Liu et al. 2023) takes in its place the Euclidean distance of one half of the columns
+// plus the largest excess of x over y in the other.
 #include "algo/policy.h"
+
+typedef enum quasimetric { IQE, MRN } quasimetric;
 
 typedef struct config {
     int64_t latent;
+    int quasimetric;
     double eps;
     dc_policy policy;
 } config;
@@ -24,6 +29,7 @@ enum { GROUP = 8 }; // columns of an IQE component
 
 static const dc_option options[] = {
     DC_OPTION_INT(config, latent, "512", GROUP, 4096, "columns of phi; a multiple of 8"),
+    DC_OPTION_CHOICE(config, quasimetric, "iqe", "iqe|mrn", "form of the distance of two phi"),
     DC_OPTION_REAL(config, eps, "0.05", 0, 100, "squared excess of a single step that is allowed"),
     DC_ALPHA_OPTION(config, "0.003", "weight of behaviour cloning"),
     DC_ACTOR_GOAL_OPTIONS(config),
@@ -55,7 +61,7 @@ static void networks(dc_nets *nets, const dc_method *m) {
     int latent = (int)c->latent;
     dc_nets_add(nets, (dc_net){.name = "phi", .in = m->obs, .out = latent});
     dc_nets_add(nets, (dc_net){.name = "dynamics", .in = latent + m->act, .out = latent});
-    dc_nets_add(nets, (dc_net){.name = "rho", .kind = DC_NET_SCALAR});
+    if (c->quasimetric == IQE) dc_nets_add(nets, (dc_net){.name = "rho", .kind = DC_NET_SCALAR});
     dc_nets_add(nets, (dc_net){.name = "lambda", .kind = DC_NET_SCALAR});
     if (m->rep)
         dc_nets_add(
@@ -78,6 +84,8 @@ static latents embed(dc_agent *a) {
 }
 
 static dc_ref distance(dc_agent *a, dc_ref x, dc_ref y, dc_use use) {
+    const config *c = a->method.config;
+    if (c->quasimetric == MRN) return dc_mrn(&a->graph, x, y, 1, DC_MRN_QRL);
     return dc_iqe(&a->graph, x, y, dc_agent_scalar(a, "rho", use), GROUP);
 }
 
@@ -172,6 +180,8 @@ static dc_ref query(dc_infer *q, const dc_method *m) {
         return dc_infer_net(q, "goal_value", dc_splice(g, "rows", rows, z, 0));
     }
     dc_ref goal = dc_infer_net(q, "phi", DC_INFER_INPUT(q, "goal", GOAL(NULL)));
+    const config *c = m->config;
+    if (c->quasimetric == MRN) return dc_mrn(g, z, goal, 1, DC_MRN_QRL);
     return dc_iqe(g, z, goal, dc_net_scalar(g, q->nets, "rho", DC_STOPPED), GROUP);
 }
 

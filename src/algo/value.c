@@ -11,7 +11,9 @@
 // The policy's loss is added (policy.h).
 //
 // Targets are per member: no min, no mean. Comes from a method's dc_backup; goes to train/ as loss
-// and metrics.
+// and metrics. What does not depend on a backup is there for other methods too (value.h).
+#include "algo/value.h"
+
 #include "algo/backup.h"
 
 #include <math.h>
@@ -57,9 +59,13 @@ static dc_ref grounding(dc_agent *a, const dc_backup_nodes *n) {
 
 static const dc_policy_rows policy_rows = {"actor_state", "actor_goal"};
 
+// The critic that looks at goals as the task gives them.
+static const char *task_critic(const dc_method *m) {
+    return m->rep ? "oracle_critic" : "critic";
+}
+
 static dc_ref critic_min(dc_agent *a, dc_ref rows) {
-    const char *critic = a->method.rep ? "oracle_critic" : "critic";
-    return dc_ensemble_min(&a->graph, dc_agent_net(a, critic, rows, DC_STOPPED));
+    return dc_ensemble_min(&a->graph, dc_agent_net(a, task_critic(&a->method), rows, DC_STOPPED));
 }
 
 static dc_ref q_of(dc_agent *a, const dc_policy_rows *r, dc_ref action) {
@@ -73,38 +79,49 @@ static dc_ref q_of_all(dc_agent *a, const dc_policy_rows *r) {
                                            DC_FIELDS(OBS(r->state), GOAL(r->goal), CHOICE)));
 }
 
-static dc_ref policy_loss(dc_agent *a, const dc_policy *p, dc_ref total) {
+dc_ref dc_value_policy(dc_agent *a, const dc_policy *p, dc_ref total) {
     if (p->kind == DC_POLICY_DDPGBC)
         return dc_policy_ddpgbc(a, p, &policy_rows, q_of, q_of_all, total);
     if (p->kind == DC_POLICY_REJECTION) return dc_policy_flow(a, &policy_rows, total);
     return total;
 }
 
-// ---- the form ----
+// ---- parts that other methods share ----
 
-// Distil on the rows of the propagation loss; without one on rows of the same law, or on segments.
-static dc_ref oracle(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n) {
-    bool own = n->prop < 0 && b->distil == DC_DISTIL_GOALS, goals = n->prop >= 0 || own;
-    const char *state = goals ? "state" : "segment_start", *goal = goals ? "goal" : "segment_end";
+void dc_value_goal_rows(dc_row_table *r, const dc_method *m, const dc_goal_mix *goals) {
+    dc_rows_add(r, DC_START("state", DC_STREAM_STATE, "a state with its action"));
+    dc_rows_add(r, DC_GOAL("goal", "state", DC_STREAM_GOAL, *goals, m->gamma, "goal of the value"));
+    dc_rows_add(r, DC_STEPS("goal_steps", "state", "goal",
+                            "steps to it if it lies ahead in the trajectory, else -1"));
+}
+
+void dc_value_policy_rows(dc_row_table *r, const dc_method *m, const dc_policy *p) {
+    if (p->kind == DC_POLICY_NONE) return;
+    dc_rows_add(r, DC_START(policy_rows.state, DC_STREAM_ACTOR, "state of a policy row"));
+    dc_rows_add(r, dc_policy_goal(p, m, policy_rows.goal, policy_rows.state));
+}
+
+dc_ref dc_value_target(dc_agent *a, dc_ref far) {
+    dc_ref steps = DC_BATCH(a, "goal_steps", STEPS("goal_steps"));
+    return dc_within(&a->graph, steps, discounted(a, steps), dc_stop(&a->graph, far), 1);
+}
+
+dc_ref dc_value_distil(dc_agent *a, const char *state, const char *goal, dc_ref taught,
+                       dc_ref total) {
+    if (!a->method.rep) return total;
     dc_ref x = DC_BATCH(a, "oracle", OBS(state), GOAL(goal), ACT(state));
     dc_ref logit = dc_agent_net(a, "oracle_critic", x, DC_LIVE);
-    dc_ref taught = n->prop >= 0 ? n->prop : n->parent;
-    if (own)
-        taught = dc_agent_net(a, "critic", DC_BATCH(a, "taught", OBS(state), OBS(goal), ACT(state)),
-                              DC_STOPPED);
     dc_ref target = dc_sigmoid(&a->graph, dc_stop(&a->graph, taught));
-    return dc_bce(&a->graph, "loss_oracle", logit, target, 0.5, 2);
+    return dc_batch_loss(a, "loss_oracle", total,
+                         dc_bce(&a->graph, "loss_oracle", logit, target, 0.5, 2));
 }
 
-static dc_ref rest(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n, dc_ref total) {
-    if (a->method.rep) total = dc_batch_loss(a, "loss_oracle", total, oracle(a, b, n));
-    total = policy_loss(a, b->policy, total);
-    dc_ref q = dc_sigmoid(&a->graph, n->prop >= 0 ? n->prop : n->parent);
+void dc_value_log(dc_agent *a, dc_ref logits) {
+    dc_ref q = dc_sigmoid(&a->graph, logits);
     dc_agent_metric(a, "value_mean", dc_mean(&a->graph, "value_mean", q));
-    return total;
 }
 
-static void networks(dc_nets *nets, const dc_method *m) {
+void dc_value_networks(dc_nets *nets, const dc_method *m) {
     int obs = m->obs, act = m->act;
     dc_nets_add(
         nets,
@@ -115,10 +132,36 @@ static void networks(dc_nets *nets, const dc_method *m) {
             (dc_net){.name = "oracle_critic", .ensemble = 2, .in = obs + m->goal + act, .out = 1});
 }
 
-static dc_ref query(dc_infer *q, const dc_method *m) {
-    const char *critic = m->rep && !q->data_goals ? "oracle_critic" : "critic";
+dc_ref dc_value_act(dc_infer *q, const dc_method *m, const dc_policy *p) {
+    if (p->kind == DC_POLICY_NONE) return -1;
+    if (p->kind == DC_POLICY_REJECTION) return dc_policy_act_best(q, p, task_critic(m));
+    return dc_policy_act_mean(q, "actor");
+}
+
+dc_ref dc_value_query(dc_infer *q, const dc_method *m) {
+    const char *critic = q->data_goals ? "critic" : task_critic(m);
     q->reading = DC_READ_LOGIT;
     return dc_infer_net(q, critic, DC_INFER_INPUT(q, "rows", OBS(NULL), GOAL(NULL), ACT(NULL)));
+}
+
+// ---- the form ----
+
+// Distil on the rows of the propagation loss; without one on rows of the same law, or on segments.
+static dc_ref distil(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n, dc_ref total) {
+    bool own = n->prop < 0 && b->distil == DC_DISTIL_GOALS, goals = n->prop >= 0 || own;
+    const char *state = goals ? "state" : "segment_start", *goal = goals ? "goal" : "segment_end";
+    dc_ref taught = n->prop >= 0 ? n->prop : n->parent;
+    if (own)
+        taught = dc_agent_net(a, "critic", DC_BATCH(a, "taught", OBS(state), OBS(goal), ACT(state)),
+                              DC_STOPPED);
+    return dc_value_distil(a, state, goal, taught, total);
+}
+
+static dc_ref rest(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n, dc_ref total) {
+    if (a->method.rep) total = distil(a, b, n, total);
+    total = dc_value_policy(a, b->policy, total);
+    dc_value_log(a, n->prop >= 0 ? n->prop : n->parent);
+    return total;
 }
 
 const dc_form dc_form_value = {.name = "value",
@@ -126,9 +169,9 @@ const dc_form dc_form_value = {.name = "value",
                                .pair_law = DC_LAW_GEOMETRIC,
                                .n = 25,
                                .check = dc_need_actions,
-                               .networks = networks,
+                               .networks = dc_value_networks,
                                .segment = segment,
                                .propagation = propagation,
                                .grounding = grounding,
                                .rest = rest,
-                               .query = query};
+                               .query = dc_value_query};

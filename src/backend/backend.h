@@ -25,6 +25,10 @@ typedef struct dc_exec {
     const dc_slabs *slabs;
     dc_pool *pool; // Nullable
     int *used;     // (graph->count) leading rows of each node in use this step, see dc_pack
+    // A row that is alone is multiplied without packing the weights first, several times as fast. Its last bits are then
+    // not those that it has among other rows.
+    bool quick_row;
+    bool bf16;     // matrix products in bf16; only where dc_gemm_has_bf16
     double *times; // Nullable: (2, DC_OPS) seconds spent, forward and backward, for benchmarks
 } dc_exec;
 
@@ -66,5 +70,12 @@ static inline dc_ref dc_self(const dc_exec *x, const dc_node *n) {
 bool dc_wants(const dc_exec *x, const dc_node *n, int i);
 // Must the gradient of input i be added to what is there?
 bool dc_adds(const dc_exec *x, const dc_node *n, int i);
+
+bool dc_gemm_has_bf16(void); // whether this processor multiplies bf16
+
+// What decides the last bits of numbers on the CPU, in words: the vectors of matrix products, the C library, and the
+// vector instructions of this program. Equal words, equal bits.
+enum { DC_ARITHMETIC_MAX = 256 };
+void dc_cpu_arithmetic(bool bf16, char out[DC_ARITHMETIC_MAX]);
 
 #endif

@@ -8,14 +8,17 @@
 // process left behind never blocks a later save. The first failure closes and removes the temporary
 // file at once; a caller that returns early leaks nothing.
 //
-// A path that is a device or a pipe (/dev/stdout, /dev/null) is written straight: renaming over it
+// What lies inside a run or data folder comes from anywhere: there the functions that end in _inside open
+// regular files only, and put a new file in the place of whatever has the name. Only a path that the user
+// wrote out may be a link.
+//
+// Such a path that is a device or a pipe (/dev/stdout, /dev/null) is written straight: renaming over it
 // would replace the device itself.
 //
 // Every error names the file, what the system said, and a remedy.
 #define _XOPEN_SOURCE 700 // realpath
 #include "base/file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -103,7 +106,39 @@ static int sync_file(int fd) {
     return rc;
 }
 
+// ---- inside folders of ours
+
+static dc_status not_a_file(const char *path, const char *what) {
+    return dc_fail(DC_BAD_INPUT, "put the file itself there, or remove it",
+                   "%s lies where a file belongs (%s)", what, path);
+}
+
+dc_status dc_open_inside(const char *path, int flags, int *fd) {
+    struct stat info;
+    *fd = open_file(path, flags | O_NOFOLLOW | O_NONBLOCK); // a FIFO must not hang here
+    if (*fd < 0 && errno == ELOOP) return not_a_file(path, "a symbolic link");
+    if (*fd < 0 && errno == ENXIO) return not_a_file(path, "a pipe or socket");
+    if (*fd < 0) return fail("cannot open", path, errno);
+    int error = fstat(*fd, &info) != 0 ? errno : 0;
+    if (!error && S_ISREG(info.st_mode)) return DC_OK;
+    close(*fd);
+    *fd = -1;
+    if (error) return fail("cannot open", path, error);
+    return not_a_file(path, S_ISDIR(info.st_mode) ? "a folder" : "something else");
+}
+
+dc_status dc_file_find(const char *path, bool *exists) {
+    struct stat info;
+    *exists = lstat(path, &info) == 0;
+    return *exists || errno == ENOENT ? DC_OK : fail("cannot open", path, errno);
+}
+
 // ---- reading
+
+static dc_status too_large(const char *path, size_t max) {
+    return dc_fail(DC_BAD_INPUT, "check that it is the right file",
+                   "larger than the %zu bytes allowed here (%s)", max, path);
+}
 
 // Read to the end of fd into *bytes, growing as needed; more than max bytes is an error.
 static dc_status read_all(int fd, const char *path, size_t max, size_t room, char **bytes,
@@ -132,8 +167,7 @@ static dc_status read_all(int fd, const char *path, size_t max, size_t room, cha
         if (got == 0) break;
         if (used > max) {
             free(buffer);
-            return dc_fail(DC_BAD_INPUT, "check that it is the right file",
-                           "larger than the %zu bytes allowed here (%s)", max, path);
+            return too_large(path, max);
         }
         room = room <= max / 2 ? room * 2 : max + 1;
     }
@@ -143,28 +177,39 @@ static dc_status read_all(int fd, const char *path, size_t max, size_t room, cha
     return DC_OK;
 }
 
-dc_status dc_file_read(const char *path, size_t max, char **bytes, size_t *n) {
-    *bytes = NULL;
-    *n = 0;
-    DC_CHECK(max < SIZE_MAX / 4);
-    int fd = open_file(path, O_RDONLY);
-    if (fd < 0) return fail("cannot open", path, errno);
+static dc_status read_whole(int fd, const char *path, size_t max, char **bytes, size_t *n) {
     // The size is a hint only: pipes and /proc say 0, and a file may grow. One byte more than the
     // bound is read, so that a file which is too large shows itself.
     struct stat info;
     size_t room = FIRST_READ;
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0)
-        room = (uintmax_t)info.st_size < max ? (size_t)info.st_size + 1 : max + 1;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
+        if ((uintmax_t)info.st_size > max) return close(fd), too_large(path, max);
+        room = (size_t)info.st_size + 1;
+    }
     if (room > max + 1) room = max + 1;
     dc_status status = read_all(fd, path, max, room, bytes, n);
     close(fd);
     return status;
 }
 
-dc_status dc_map_open(dc_map *map, const char *path) {
-    *map = (dc_map){0};
-    int fd = open_file(path, O_RDONLY | O_NONBLOCK); // a FIFO must not hang here
-    if (fd < 0) return fail("cannot open", path, errno);
+dc_status dc_file_read(const char *path, size_t max, char **bytes, size_t *n) {
+    *bytes = NULL;
+    *n = 0;
+    DC_CHECK(max < SIZE_MAX / 4);
+    int fd = open_file(path, O_RDONLY);
+    return fd < 0 ? fail("cannot open", path, errno) : read_whole(fd, path, max, bytes, n);
+}
+
+dc_status dc_file_read_inside(const char *path, size_t max, char **bytes, size_t *n) {
+    int fd;
+    *bytes = NULL;
+    *n = 0;
+    DC_CHECK(max < SIZE_MAX / 4);
+    DC_TRY(dc_open_inside(path, O_RDONLY, &fd));
+    return read_whole(fd, path, max, bytes, n);
+}
+
+static dc_status map_file(dc_map *map, const char *path, int fd) {
     struct stat info;
     dc_status status = DC_OK;
     if (fstat(fd, &info) != 0) {
@@ -183,6 +228,19 @@ dc_status dc_map_open(dc_map *map, const char *path) {
     }
     close(fd);
     return status;
+}
+
+dc_status dc_map_open(dc_map *map, const char *path) {
+    *map = (dc_map){0};
+    int fd = open_file(path, O_RDONLY | O_NONBLOCK); // a FIFO must not hang here
+    return fd < 0 ? fail("cannot open", path, errno) : map_file(map, path, fd);
+}
+
+dc_status dc_map_open_inside(dc_map *map, const char *path) {
+    int fd;
+    *map = (dc_map){0};
+    DC_TRY(dc_open_inside(path, O_RDONLY, &fd));
+    return map_file(map, path, fd);
 }
 
 void dc_map_close(dc_map *map) {
@@ -238,16 +296,23 @@ static char *real_name(const char *path) {
     return link ? realpath(path, NULL) : strdup(path);
 }
 
+// Takes over `name`, which is where `path` leads.
+static dc_status begin(dc_save *save, const char *path, char *name) {
+    *save = (dc_save){.fd = -1, .path = name, .buffer = malloc(BUFFER)};
+    if (save->path && save->buffer) return DC_OK;
+    free(save->path);
+    free(save->buffer);
+    *save = (dc_save){.fd = -1, .status = no_memory(path)};
+    return save->status;
+}
+
+dc_status dc_save_open_inside(dc_save *save, const char *path) {
+    DC_TRY(begin(save, path, strdup(path)));
+    return open_temp(save) == 0 ? DC_OK : give_up(save, "cannot write", errno);
+}
+
 dc_status dc_save_open(dc_save *save, const char *path) {
-    *save = (dc_save){.fd = -1};
-    save->path = real_name(path);
-    save->buffer = malloc(BUFFER);
-    if (!save->path || !save->buffer) {
-        free(save->path);
-        free(save->buffer);
-        *save = (dc_save){.fd = -1, .status = no_memory(path)};
-        return save->status;
-    }
+    DC_TRY(begin(save, path, real_name(path)));
     struct stat info;
     bool exists = stat(path, &info) == 0;
     if (exists && S_ISDIR(info.st_mode)) return give_up(save, "cannot write", EISDIR);
@@ -338,11 +403,21 @@ long dc_save_owner(const char *name) {
     return strtol(pid, NULL, 10);
 }
 
+static dc_status write_whole(dc_save *save, const void *bytes, size_t n) {
+    DC_TRY(dc_save_write(save, bytes, n));
+    return dc_save_commit(save);
+}
+
 dc_status dc_file_write(const char *path, const void *bytes, size_t n) {
     dc_save save;
     DC_TRY(dc_save_open(&save, path));
-    DC_TRY(dc_save_write(&save, bytes, n));
-    return dc_save_commit(&save);
+    return write_whole(&save, bytes, n);
+}
+
+dc_status dc_file_write_inside(const char *path, const void *bytes, size_t n) {
+    dc_save save;
+    DC_TRY(dc_save_open_inside(&save, path));
+    return write_whole(&save, bytes, n);
 }
 
 // ---- folders
@@ -380,22 +455,55 @@ dc_status dc_folder_make(const char *path) {
     return status;
 }
 
-bool dc_file_exists(const char *path) {
-    struct stat info;
-    return stat(path, &info) == 0;
+bool dc_path_from(const char *folder, const char *path, char out[DC_FILE_PATH_MAX]) {
+    char from[PATH_MAX], to[PATH_MAX]; // so that memory cannot run out
+    size_t same = 0;                   // bytes of the folders that both are in
+    bool good = realpath(folder, from) && realpath(path, to);
+    for (size_t i = 0; good && (from[i] == to[i] || !from[i]); i++) {
+        if (to[i] == '/') same = i;
+        if (!from[i]) break;
+    }
+    size_t used = 0;
+    for (const char *up = good ? from + same : ""; *up; up++)
+        if (*up == '/' && up[1] && used + 4 < DC_FILE_PATH_MAX)
+            memcpy(out + used, "../", 3), used += 3;
+    good = good && used + strlen(to + same) < DC_FILE_PATH_MAX;
+    if (good) snprintf(out + used, DC_FILE_PATH_MAX - used, "%s", to + same + 1);
+    return good;
 }
 
-bool dc_folder_exists(const char *path) {
+dc_status dc_folder_find(const char *path, bool *exists) {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    int failed = stat(path, &info) == 0 ? 0 : errno;
+    *exists = !failed && S_ISDIR(info.st_mode);
+    bool told = !failed || failed == ENOENT || failed == ENOTDIR || failed == ENAMETOOLONG ||
+                failed == ELOOP;
+    return told ? DC_OK : fail("cannot open", path, failed);
+}
+
+dc_status dc_folder_inside(const char *path) {
+    struct stat info;
+    if (lstat(path, &info) != 0) return errno == ENOENT ? DC_OK : fail("cannot open", path, errno);
+    if (!S_ISLNK(info.st_mode)) return DC_OK;
+    return dc_fail(DC_BAD_INPUT, "put the folder itself there, or remove it",
+                   "a symbolic link lies where a folder belongs (%s)", path);
+}
+
+// readdir says the end and an error in the same way, but for errno.
+dc_status dc_folder_next(DIR *folder, const char *path, const char **name) {
+    errno = 0;
+    const struct dirent *entry = readdir(folder);
+    *name = entry ? entry->d_name : NULL;
+    return entry || !errno ? DC_OK : fail("cannot list the folder", path, errno);
 }
 
 bool dc_folder_empty(const char *path) {
     DIR *folder = opendir(path);
     if (!folder) return errno == ENOENT;
+    const char *name;
     bool empty = true;
-    for (struct dirent *e; empty && (e = readdir(folder));)
-        empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+    while (empty && (empty = dc_folder_next(folder, path, &name) == DC_OK) && name)
+        empty = !strcmp(name, ".") || !strcmp(name, "..");
     closedir(folder);
     return empty;
 }

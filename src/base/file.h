@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,12 +58,32 @@ long dc_save_owner(const char *name);
 // All in one.
 dc_status dc_file_write(const char *path, const void *bytes, size_t n);
 
+// The same for files inside of a run or data folder, whose content may come from anywhere: no symbolic link
+// is followed, no pipe or device opened (DC_BAD_INPUT), and a new file replaces whatever had its name.
+dc_status dc_open_inside(const char *path, int flags, int *fd);
+dc_status dc_file_read_inside(const char *path, size_t max, char **bytes, size_t *n);
+dc_status dc_map_open_inside(dc_map *map, const char *path);
+dc_status dc_save_open_inside(dc_save *save, const char *path);
+dc_status dc_file_write_inside(const char *path, const void *bytes, size_t n);
+
+// `path` as seen from an existing folder ("../data/x.npz"); false where that cannot be said.
+enum { DC_FILE_PATH_MAX = 4096 };
+bool dc_path_from(const char *folder, const char *path, char out[DC_FILE_PATH_MAX]);
+
 // mkdir -p; an existing folder is fine.
 dc_status dc_folder_make(const char *path);
-bool dc_file_exists(const char *path);
-bool dc_folder_exists(const char *path);
+// Whether something has that name, a link included. It is missing if the system says so and nothing else:
+// what cannot be looked for is an error.
+dc_status dc_file_find(const char *path, bool *exists);
+// The same of a folder; a link to one is followed.
+dc_status dc_folder_find(const char *path, bool *exists);
+// Before a folder inside of another one is written to: a link of that name is an error.
+dc_status dc_folder_inside(const char *path);
 // Whether a folder can be filled as one's own: it is empty, or there is none of that name.
 bool dc_folder_empty(const char *path);
+// The next name in an open folder, NULL at its end. A listing that breaks off is an error: what is missing from it
+// would pass for what is not there.
+dc_status dc_folder_next(DIR *folder, const char *path, const char **name);
 // Bytes that may still be written to the disk of an existing folder; UINT64_MAX when it does not
 // tell.
 uint64_t dc_folder_free(const char *path);

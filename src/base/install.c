@@ -42,7 +42,9 @@ bool dc_install_folder(const char *name, char *path, size_t size) {
     if (!own_folder(folder, sizeof folder)) return false;
     for (size_t i = 0; i < sizeof up / sizeof up[0]; i++) {
         int n = snprintf(path, size, "%s/%s/share/dcrl/%s", folder, up[i], name);
-        if (n > 0 && (size_t)n < size && dc_folder_exists(path)) return true;
+        bool exists = false;
+        if (n > 0 && (size_t)n < size && dc_folder_find(path, &exists) == DC_OK && exists)
+            return true;
     }
     return false;
 }

@@ -1,13 +1,11 @@
 // Strict JSON, see json.h. The bytes come from files that anyone may have written: configs,
 // presets, headers of safetensors files. What the parser promises:
 //
-// - memory is at most a small multiple of the input: all text (decoded strings, numbers as written)
-// fits
+// - memory is at most a small multiple of the input: all text (decoded strings, numbers as written) fits
 //   one buffer as long as the input, since a decoded string is never longer than its source and
 //   each is followed by a delimiter whose byte pays for the NUL; nodes come in chunks;
 // - time is O(n log n): the names of an object are sorted once to find duplicates, so a million
-// equal or
-//   colliding keys cost no more than others;
+//   equal or colliding keys cost no more than others;
 // - depth is bounded, so is the C stack;
 // - a name that holds NUL is refused, since names are handed out as C strings and two different
 //   ones would look the same.
@@ -337,8 +335,13 @@ void dc_json_quote(dc_text *text, const char *s) {
         } else if (length == 0) {
             dc_text_add(text, "\\ufffd"); // not UTF-8: what is written must be read again
             length = 1;
-        } else if ((unsigned char)s[at] < 0x20) {
+        } else if ((unsigned char)s[at] < 0x20 || s[at] == 0x7f) {
             dc_text_add(text, "\\u%04x", (unsigned)(unsigned char)s[at]);
+        } else if (length > 1 && !dc_text_shown(s + at)) { // of two or three bytes
+            unsigned code = (unsigned char)s[at] & (0x7fu >> length);
+            for (size_t i = 1; i < length; i++)
+                code = code << 6 | ((unsigned char)s[at + i] & 0x3fu);
+            dc_text_add(text, "\\u%04x", code);
         } else {
             dc_text_bytes(text, s + at, length);
         }

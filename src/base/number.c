@@ -21,9 +21,13 @@ static void make_plain(void) {
     DC_CHECK(plain); // the C library itself is broken otherwise
 }
 
-static locale_t enter(void) {
+locale_t dc_locale_enter(void) {
     pthread_once(&plain_once, make_plain);
     return uselocale(plain);
+}
+
+void dc_locale_leave(locale_t before) {
+    uselocale(before);
 }
 
 static size_t digits(const char *s, size_t n, size_t at) {
@@ -61,9 +65,9 @@ size_t dc_number_scan(const char *s, size_t n, dc_grammar grammar) {
 }
 
 bool dc_number_real(const char *s, double *out) {
-    locale_t before = enter();
+    locale_t before = dc_locale_enter();
     *out = strtod(s, NULL);
-    uselocale(before);
+    dc_locale_leave(before);
     return isfinite(*out);
 }
 
@@ -104,11 +108,11 @@ bool dc_number_int(const char *s, int64_t *out) {
 size_t dc_number_write(double x, char out[DC_NUMBER_MAX]) {
     DC_CHECK(isfinite(x));
     int n = 0;
-    locale_t before = enter();
+    locale_t before = dc_locale_enter();
     for (int precision = 15; precision <= 17; precision++) {
         n = snprintf(out, DC_NUMBER_MAX, "%.*g", precision, x);
         if (strtod(out, NULL) == x) break;
     }
-    uselocale(before);
+    dc_locale_leave(before);
     return (size_t)n;
 }

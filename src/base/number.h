@@ -1,8 +1,10 @@
 // Numbers as text, the same in every locale: strtod and printf follow the host program's decimal
-// point, files and flags must not. Used by JSON and by option tables.
+// point, files and flags must not. Used by JSON and by option tables; what prints numbers by a format (texts,
+// logs, messages) or has them read by another library (MuJoCo's models) does so between enter and leave.
 #ifndef DC_NUMBER_H
 #define DC_NUMBER_H
 
+#include <locale.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +25,9 @@ bool dc_number_real(const char *s, double *out);
 bool dc_number_int(const char *s, int64_t *out);
 // The shortest text that reads back to the same finite double; returns its length.
 size_t dc_number_write(double x, char out[DC_NUMBER_MAX]);
+
+// The "C" locale for this thread, until its result is given back.
+locale_t dc_locale_enter(void);
+void dc_locale_leave(locale_t before);
 
 #endif

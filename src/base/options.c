@@ -53,6 +53,8 @@ static void write_bound(double x, char out[DC_NUMBER_MAX]) {
         zeros++;
     if (zeros >= 6 && !strpbrk(out, ".e"))
         snprintf(out + n - zeros, 8, "e%u", (unsigned)zeros % 100);
+    char *plus = strchr(out, '+'); // "1e+15"
+    if (plus) memmove(plus, plus + 1, strlen(plus));
 }
 
 static const char *range(const dc_option *o, char out[2 * DC_NUMBER_MAX + 8]) {
@@ -311,7 +313,7 @@ static void value_json(const dc_option *o, const void *config, dc_text *out) {
         dc_text_add(out, "%s", *(const bool *)field_of(o, config) ? "true" : "false");
     else
         dc_text_add(out, "%s", s);
-    if (plain_value.status != DC_OK) out->status = plain_value.status;
+    dc_text_follow(out, &plain_value);
     dc_text_fini(&plain_value);
 }
 

@@ -23,6 +23,13 @@ typedef enum dc_kind {
     DC_LIST,   // dc_int_list, written 512,512,512; empty only if the default is
 } dc_kind;
 
+// Whether an option may be given anew to a run that goes on.
+typedef enum dc_role {
+    DC_FIXED, // it decides what is learned, from the first step on
+    DC_LATER, // it may change; what is learned from there on is another thing than without the change
+    DC_BESIDE, // it may change, and never decides what is learned
+} dc_role;
+
 typedef struct dc_int_list {
     int count;
     int64_t v[DC_LIST_MAX];
@@ -31,6 +38,7 @@ typedef struct dc_int_list {
 typedef struct dc_option {
     const char *name; // key in files; flag is --name with '_' as '-'
     dc_kind kind;
+    dc_role role;
     size_t offset;       // offsetof the field in the config struct
     const char *init;    // default, as text
     double min, max;     // inclusive bounds of INT, REAL and each member of LIST
@@ -74,10 +82,23 @@ typedef struct dc_option {
 #define DC_OPTION_CHOICE(config, field, init, choices, help)                                       \
     DC_OPTION_CHOICE_AS(#field, config, field, init, choices, help)
 
+// The same with a role other than DC_FIXED.
+#define DC_OPTION_INT_ROLE(role, config, field, init, min, max, help)                              \
+    DC_OPTION_ROW_ROLE(role, #field, DC_INT, DC_FIELD(config, field, int64_t *), init, min, max,   \
+                       NULL, help)
+#define DC_OPTION_TEXT_ROLE(role, config, field, init, help)                                       \
+    DC_OPTION_ROW_ROLE(role, #field, DC_TEXT, DC_FIELD(config, field, dc_option_text *), init, 0,  \
+                       0, NULL, help)
+#define DC_OPTION_CHOICE_ROLE(role, config, field, init, choices, help)                            \
+    DC_OPTION_ROW_ROLE(role, #field, DC_CHOICE, DC_FIELD(config, field, int *), init, 0, 0,        \
+                       choices, help)
+
 // What they are made of: a row, and the offset of a field, whose address has the given type.
 typedef char dc_option_text[DC_TEXT_MAX];
 #define DC_OPTION_ROW(name, kind, offset, init, min, max, choices, help)                           \
-    { name, kind, offset, init, min, max, choices, help }
+    DC_OPTION_ROW_ROLE(DC_FIXED, name, kind, offset, init, min, max, choices, help)
+#define DC_OPTION_ROW_ROLE(role, name, kind, offset, init, min, max, choices, help)                \
+    { name, kind, role, offset, init, min, max, choices, help }
 #define DC_FIELD(config, field, type)                                                              \
     _Generic(&((config *)0)->field, type : offsetof(config, field))
 

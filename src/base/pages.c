@@ -4,6 +4,8 @@
 #define _DEFAULT_SOURCE // MAP_ANONYMOUS, madvise
 #include "base/pages.h"
 
+#include "base/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -74,10 +76,13 @@ static dc_status fill(const dc_range *range, size_t offset, int fd, const char *
 
 dc_status dc_range_fill(dc_range *range, size_t offset, const char *path, size_t size) {
     DC_CHECK(size > 0 && offset <= range->size && size <= range->size - offset);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a FIFO must not hang here
-    if (fd < 0)
+    int fd;
+    bool exists;
+    DC_TRY(dc_file_find(path, &exists));
+    if (!exists)
         return dc_fail(DC_IO, "a part of the store is missing: convert the data again",
-                       "cannot open: %s (%s)", strerror(errno), path);
+                       "cannot open: %s (%s)", strerror(ENOENT), path);
+    DC_TRY(dc_open_inside(path, O_RDONLY, &fd));
     dc_status status = fill(range, offset, fd, path, size);
     close(fd);
     return status;

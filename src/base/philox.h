@@ -27,10 +27,15 @@ enum {
     DC_STREAM_ENV = 11,        // environments: (episode, draw)
     DC_STREAM_ACTOR = 20,      // states that a policy is trained at
     DC_STREAM_ACTOR_GOAL = 21, // and their goals
-    DC_STREAM_NOISE = 22,      // flow policies: where a path starts
+    DC_STREAM_NOISE = 22,      // a batch's normals: where a flow's path starts, a sampled action
     DC_STREAM_TIME = 23,       // flow policies: time on the path
     DC_STREAM_CANDIDATE = 24,  // flow policies: starts of candidates, when acting
+    DC_STREAM_HELD_OUT = 25,   // pairs of held-out states
+    DC_STREAM_VIA = 26,        // states that a route may pass through
+    DC_STREAM_FAR = 27,        // states that are taken to be far
+    DC_STREAM_EXPLORE = 28,    // uniform actions before learning begins: (step, robot and action)
     DC_STREAM_BOOTSTRAP = 32,  // reports: seeds drawn for an interval
+    DC_STREAM_AGAIN = 256,     // from one NOISE or TIME of a batch to its next
 };
 
 typedef struct dc_u32x4 {

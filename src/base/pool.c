@@ -29,6 +29,7 @@ static const uint32_t CLOSED = UINT32_MAX; // as block number: more than any cou
 
 struct dc_pool {
     int threads;
+    unsigned process;   // number of the process that has the workers
     pthread_t *workers; // (threads - 1)
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -42,6 +43,19 @@ struct dc_pool {
     _Atomic uint64_t claim; // round << 32 | next block
     _Atomic uint32_t done;  // blocks finished in this round
 };
+
+// A child of fork has none of its parent's workers, and what they held is held for ever. So there every block is the
+// caller's, and freeing a pool is freeing its memory. The number of a process is how many forks it is away.
+static unsigned this_process;
+static pthread_once_t counted = PTHREAD_ONCE_INIT;
+
+static void count_fork(void) {
+    this_process++;
+}
+
+static void count_forks(void) {
+    (void)pthread_atfork(NULL, NULL, count_fork);
+}
 
 static inline void relax(void) {
 #if defined(__x86_64__)
@@ -124,6 +138,8 @@ dc_status dc_pool_new(dc_pool **out, int threads) {
                        "impossible number of threads (%d)", threads);
     dc_pool *pool = calloc(1, sizeof *pool);
     if (!pool) return dc_fail(DC_NO_MEMORY, NULL, "no memory for a thread pool");
+    pthread_once(&counted, count_forks);
+    pool->process = this_process;
     pool->workers = calloc((size_t)threads, sizeof *pool->workers);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
@@ -141,8 +157,7 @@ dc_status dc_pool_new(dc_pool **out, int threads) {
     return DC_OK;
 }
 
-void dc_pool_free(dc_pool *pool) {
-    if (!pool) return;
+static void end_workers(dc_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     pool->stop = true;
     pthread_cond_broadcast(&pool->wake);
@@ -151,6 +166,11 @@ void dc_pool_free(dc_pool *pool) {
         pthread_join(pool->workers[i], NULL); // spinners see the end when they go to sleep
     pthread_cond_destroy(&pool->wake);
     pthread_mutex_destroy(&pool->lock);
+}
+
+void dc_pool_free(dc_pool *pool) {
+    if (!pool) return;
+    if (pool->process == this_process) end_workers(pool);
     free(pool->workers);
     free(pool);
 }
@@ -180,7 +200,7 @@ static void wake_sleepers(dc_pool *pool) {
 }
 
 void dc_pool_run(dc_pool *pool, dc_block_fn *fn, void *ctx, int blocks) {
-    if (!pool || pool->threads == 1 || blocks <= 1) {
+    if (!pool || pool->threads == 1 || blocks <= 1 || pool->process != this_process) {
         for (int b = 0; b < blocks; b++)
             fn(ctx, b);
         return;

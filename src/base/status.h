@@ -23,6 +23,8 @@ dc_status dc_fail(dc_status code, const char *hint, const char *format, ...)
 
 // The last error of this thread, as "message: hint"; valid until the next dc_fail of this thread.
 const char *dc_error(void);
+// Forget it: then dc_error() is "".
+void dc_error_clear(void);
 
 // Put words in front of the last error, keeping its code ("reading weights: ...").
 dc_status dc_fail_prefix(dc_status code, const char *prefix);

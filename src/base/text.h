@@ -18,5 +18,13 @@ void dc_text_fini(dc_text *text);
 void dc_text_add(dc_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void dc_text_bytes(dc_text *text, const char *bytes, size_t n);
 dc_status dc_text_status(const dc_text *text);
+// Bytes of the character at s if a terminal and a page may show it: UTF-8, and no control character; else 0.
+size_t dc_text_shown(const char *s);
+// Append a name from outside, with '?' for every byte that may not be shown.
+void dc_text_name(dc_text *text, const char *s);
+// The same in place.
+void dc_text_clean(char *s);
+// What was to become part of a text was lost: if `part` failed, the text fails as well.
+void dc_text_follow(dc_text *text, const dc_text *part);
 
 #endif

@@ -2,8 +2,9 @@
 //
 // npz -> store: the table of trajectories first, then column after column, because that is how npz
 // files hold them: each array of each file is unpacked once, in order, and shards are filled as the
-// rows come. Values are checked and clipped as data/dataset would, so both paths into the program
-// give the same numbers and the same hash. The hash is taken over the mapped result, which also
+// rows come. Actions are read twice: whether they are clipped depends on all of them. Values are
+// checked and clipped as data/dataset would, so both paths into the program give the same numbers and
+// the same hash. The hash is taken over the mapped result, which also
 // proves that it can be read.
 //
 // store -> npz: arrays get back the names, row shapes and whole-number types that they came with.
@@ -69,7 +70,9 @@ static dc_status open_inputs(dc_convert *c, const char *const *inputs, int count
     c->layouts = calloc((size_t)count, sizeof *c->layouts);
     if (!c->inputs || !c->layouts) return no_memory(c);
     for (int i = 0; i < count; i++) {
-        if (dc_folder_exists(inputs[i]))
+        bool folder;
+        DC_TRY(dc_folder_find(inputs[i], &folder));
+        if (folder)
             return dc_fail(DC_BAD_INPUT, "give an output that ends in .npz, or .npz files as input",
                            "a folder cannot be converted into a folder (%s)", inputs[i]);
         DC_TRY(dc_npz_open(&c->inputs[i], inputs[i]));
@@ -150,27 +153,47 @@ static dc_status end_trajectory(table *t, int64_t end) {
     return dc_save_write(t->save, &end, sizeof end);
 }
 
+// An array of flags that is read in order.
+typedef struct flag_reader {
+    const dc_layout *layout;
+    const char *name;
+    dc_npz_reader *reader; // NULL: the file has no such array
+    float *flags;          // (BUFFER)
+} flag_reader;
+
+static dc_status next_flags(const flag_reader *f, int64_t row, int64_t n) {
+    DC_TRY(dc_npz_reader_floats(f->reader, (uint64_t)n, f->flags));
+    return dc_layout_check_flags(f->layout, f->name, row, f->flags, n);
+}
+
 // The flags of one file, whose first row is row `base` of the store.
-static dc_status scan_flags(dc_convert *c, const dc_layout *l, dc_npz_reader *reader, int64_t base,
-                            table *t) {
+static dc_status scan_flags(dc_convert *c, const dc_layout *l, const flag_reader *terminals,
+                            const flag_reader *timeouts, int64_t base, table *t) {
+    int64_t before = t->count;
     for (int64_t row = 0, n; row < l->rows; row += n) {
         n = l->rows - row < BUFFER ? l->rows - row : BUFFER;
-        float *flags = c->buffer;
-        DC_TRY(dc_npz_reader_floats(reader, (uint64_t)n, flags));
-        DC_TRY(dc_layout_check_flags(l, row, flags, n));
+        DC_TRY(next_flags(terminals, row, n));
+        if (timeouts->reader) DC_TRY(next_flags(timeouts, row, n));
         for (int64_t r = 0; r < n; r++)
-            if (flags[r] != 0) DC_TRY(end_trajectory(t, base + row + r + 1));
+            if (terminals->flags[r] != 0 || (timeouts->reader && timeouts->flags[r] != 0))
+                DC_TRY(end_trajectory(t, base + row + r + 1));
         DC_TRY(advance(c, 0));
     }
-    return DC_OK;
+    DC_TRY(dc_layout_check_end(l, t->count - before, t->start - base));
+    return t->start < base + l->rows ? end_trajectory(t, base + l->rows) : DC_OK;
 }
 
 static dc_status scan_file(dc_convert *c, int input, int64_t base, table *t) {
     const dc_layout *l = &c->layouts[input];
-    dc_npz_reader *reader;
-    dc_status status = dc_npz_reader_open(&reader, l->npz, l->terminals, &l->terminals_npy);
-    if (status == DC_OK) status = scan_flags(c, l, reader, base, t);
-    dc_npz_reader_close(reader);
+    flag_reader terminals = {l, "terminals", NULL, c->buffer};
+    flag_reader timeouts = {l, "timeouts", NULL, (float *)(void *)c->whole};
+    dc_status status =
+        dc_npz_reader_open(&terminals.reader, l->npz, l->terminals, &l->terminals_npy);
+    if (status == DC_OK && l->timeouts)
+        status = dc_npz_reader_open(&timeouts.reader, l->npz, l->timeouts, &l->timeouts_npy);
+    if (status == DC_OK) status = scan_flags(c, l, &terminals, &timeouts, base, t);
+    dc_npz_reader_close(terminals.reader);
+    dc_npz_reader_close(timeouts.reader);
     return status;
 }
 
@@ -188,7 +211,7 @@ static dc_status write_table(dc_convert *c) {
     char path[DC_STORE_PATH_MAX];
     dc_save save;
     DC_TRY(dc_store_path(path, c->output, dc_store_table_name));
-    DC_TRY(dc_save_open(&save, path));
+    DC_TRY(dc_save_open_inside(&save, path));
     dc_status status = scan_all(c, &save);
     dc_save_abort(&save);
     return status;
@@ -200,7 +223,33 @@ static dc_status unpack(dc_convert *c, const dc_layout *l, int column, dc_npz_re
     if (l->columns[column].type == DC_TYPE_U8)
         return dc_npz_reader_values(reader, count, c->buffer);
     DC_TRY(dc_npz_reader_floats(reader, count, c->buffer));
-    return dc_layout_check(l, column, first, c->buffer, count);
+    DC_TRY(dc_layout_check(l, column, first, c->buffer, count));
+    if (l->columns[column].real && dc_layout_in_range(c->actions)) dc_layout_clip(c->buffer, count);
+    return DC_OK;
+}
+
+// The bounds of the real actions of one file.
+static dc_status bound_actions(dc_convert *c, const dc_layout *l) {
+    const dc_layout_column *act = find_column(l, "act");
+    dc_npz_reader *reader;
+    dc_status status = dc_npz_reader_open(&reader, l->npz, act->entry, &act->npy);
+    for (uint64_t at = 0, n; status == DC_OK && at < act->npy.count; at += n) {
+        n = act->npy.count - at < BUFFER ? act->npy.count - at : BUFFER;
+        status = dc_npz_reader_floats(reader, n, c->buffer);
+        if (status == DC_OK) dc_layout_bound(&c->actions, c->buffer, n);
+        if (status == DC_OK) status = advance(c, 0);
+    }
+    dc_npz_reader_close(reader);
+    return status;
+}
+
+// Those of all files, for the index if they are not what a store without a word of them has.
+static dc_status bound_all(dc_convert *c) {
+    c->actions = DC_BOUNDS_NONE;
+    for (int i = 0; i < c->input_count && c->layouts[i].columns[1].real; i++)
+        DC_TRY(bound_actions(c, &c->layouts[i]));
+    if (!dc_layout_in_range(c->actions)) c->index.actions = c->actions;
+    return DC_OK;
 }
 
 // One array of one file: unpack, check, append.
@@ -260,6 +309,7 @@ static dc_status check_disk(const dc_convert *c, const char *folder) {
 static dc_status write_store(dc_convert *c) {
     DC_TRY(check_disk(c, c->output));
     DC_TRY(write_table(c));
+    DC_TRY(bound_all(c));
     DC_TRY(copy_columns(c));
     return write_index(c);
 }
@@ -274,7 +324,9 @@ static dc_status run_to_store(dc_convert *c) {
 // ---- store -> npz ----
 
 static dc_status open_to_npz(dc_convert *c, const char *folder) {
-    if (!dc_folder_exists(folder))
+    bool exists;
+    DC_TRY(dc_folder_find(folder, &exists));
+    if (!exists)
         return dc_fail(DC_BAD_INPUT, "only a store, which is a folder, is converted to .npz",
                        "not a folder (%s)", folder);
     DC_TRY(dc_store_index_read(&c->index, &c->arena, folder));

@@ -35,6 +35,7 @@ typedef struct dc_convert {
     int input_count;
     dc_npz *inputs;     // (input_count)
     dc_layout *layouts; // (input_count) all alike but for the rows
+    dc_bounds actions;  // of all files; none where they are discrete
     // Into an npz:
     dc_dataset data;
 

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/pages.h"
 #include "base/pool.h"
+#include "data/hdf5.h"
 #include "data/layout.h"
 #include "data/store.h"
 
@@ -80,6 +81,11 @@ dc_status dc_dataset_add(dc_dataset *data, const char *name, int64_t width, floa
     return enter(data, (dc_column){.name = name, .values = *values, .width = (int)width});
 }
 
+dc_status dc_dataset_lend(dc_dataset *data, const char *name, int64_t width, const float *values) {
+    DC_TRY(check_width(name, width));
+    return enter(data, (dc_column){.name = name, .values = values, .width = (int)width});
+}
+
 dc_status dc_dataset_add_bytes(dc_dataset *data, const char *name, int ndim, const int64_t *shape,
                                uint8_t **bytes) {
     dc_npy row; // checks a shape
@@ -104,6 +110,13 @@ dc_status dc_dataset_seal(dc_dataset *data) {
         DC_TRY(dc_layout_check_length(t, start[t], start[t + 1] - start[t]));
     data->hash = dc_dataset_hash(data);
     return DC_OK;
+}
+
+void dc_dataset_settle_actions(dc_dataset *data, float *actions, int width) {
+    uint64_t n = (uint64_t)data->rows * (uint64_t)width;
+    data->actions = DC_BOUNDS_NONE;
+    dc_layout_bound(&data->actions, actions, n);
+    if (dc_layout_in_range(data->actions)) dc_layout_clip(actions, n);
 }
 
 void dc_dataset_fini(dc_dataset *data) {
@@ -216,26 +229,44 @@ static dc_status read_columns(dc_dataset *data, job *j, dc_pool *pool) {
     dc_pool_run(pool, read_block, j, j->layout->count);
     for (int c = 0; c < j->layout->count; c++)
         if (j->status[c] != DC_OK) return dc_fail(j->status[c], NULL, "%s", j->error[c]);
+    const dc_layout_column *act = &j->layout->columns[1];
+    if (act->real) dc_dataset_settle_actions(data, j->values[1], act->width);
     return DC_OK;
 }
 
+static dc_status read_flags(const dc_layout *l, const char *name, const dc_npz_entry *entry,
+                            const dc_npy *npy, float *flags) {
+    DC_TRY(dc_npz_floats(l->npz, entry, npy, flags));
+    return dc_layout_check_flags(l, name, 0, flags, l->rows);
+}
+
+// Trajectories from the flags of their last rows; the last one also ends with the file.
 static dc_status make_trajectories(dc_dataset *data, const dc_layout *l, const float *flags) {
-    int64_t ends = 0, *start = NULL, t = 0;
-    DC_TRY(dc_layout_check_flags(l, 0, flags, data->rows));
+    int64_t ends = 0, open = 0, *start = NULL, t = 0;
     for (int64_t r = 0; r < data->rows; r++)
-        ends += flags[r] != 0;
-    DC_TRY(make_table(data, ends, &start));
+        if (flags[r] != 0) ends++, open = r + 1;
+    DC_TRY(dc_layout_check_end(l, ends, open));
+    DC_TRY(make_table(data, ends + (open < data->rows), &start));
     for (int64_t r = 0; r < data->rows; r++)
-        if (flags[r] != 0) start[++t] = r + 1;
+        if (flags[r] != 0 || r == data->rows - 1) start[++t] = r + 1;
     return DC_OK;
 }
 
-static dc_status read_terminals(dc_dataset *data, const dc_layout *l) {
-    float *flags = malloc((size_t)data->rows * sizeof *flags);
+// flags (2, rows): room for those of terminals and those of timeouts
+static dc_status read_ends(dc_dataset *data, const dc_layout *l, float *flags) {
+    float *timeouts = flags + data->rows;
+    DC_TRY(read_flags(l, "terminals", l->terminals, &l->terminals_npy, flags));
+    if (l->timeouts) DC_TRY(read_flags(l, "timeouts", l->timeouts, &l->timeouts_npy, timeouts));
+    for (int64_t r = 0; l->timeouts && r < data->rows; r++)
+        flags[r] = flags[r] != 0 || timeouts[r] != 0;
+    return make_trajectories(data, l, flags);
+}
+
+static dc_status read_table(dc_dataset *data, const dc_layout *l) {
+    float *flags = malloc((size_t)data->rows * (l->timeouts ? 2 : 1) * sizeof *flags);
     if (!flags)
         return dc_fail(DC_NO_MEMORY, NULL, "no memory for the terminals of %s", l->npz->path);
-    dc_status status = dc_npz_floats(l->npz, l->terminals, &l->terminals_npy, flags);
-    if (status == DC_OK) status = make_trajectories(data, l, flags);
+    dc_status status = read_ends(data, l, flags);
     free(flags);
     return status;
 }
@@ -244,7 +275,7 @@ static dc_status read_all(dc_dataset *data, const dc_npz *npz) {
     dc_layout layout;
     DC_TRY(dc_layout_read(&layout, npz));
     init(data, layout.rows);
-    DC_TRY(read_terminals(data, &layout));
+    DC_TRY(read_table(data, &layout));
     dc_pool *pool = NULL;
     if (npz->size >= THREADS_MIN)
         (void)dc_pool_new(&pool, 0); // without one, this thread reads alone
@@ -268,7 +299,12 @@ dc_status dc_dataset_read(dc_dataset *data, const dc_npz *npz) {
 
 dc_status dc_dataset_load(dc_dataset *data, const char *path) {
     *data = (dc_dataset){0};
-    if (dc_folder_exists(path)) return dc_store_load(data, path);
+    bool store;
+    DC_TRY(dc_folder_find(path, &store));
+    if (store) return dc_store_load(data, path);
+    if (dc_hdf5_is(path))
+        return dc_fail(DC_BAD_INPUT, "dcrl data convert FILE.hdf5 FILE.npz makes one",
+                       "HDF5 is no data set yet (%s)", path);
     dc_npz npz;
     DC_TRY(dc_npz_open(&npz, path));
     dc_status status = dc_dataset_read(data, &npz);

@@ -22,19 +22,26 @@ typedef struct dc_dataset {
     dc_column columns[DC_COLUMNS_MAX];
     int64_t traj_count;
     // First row of each trajectory, and the end: (traj_count + 1). Trajectory t has rows
-    // traj_start[t] ... traj_start[t + 1] - 1, at least 2 of them; its last row has no action of
-    // its own.
+    // traj_start[t] ... traj_start[t + 1] - 1, at least 2 of them. The action of its last row led
+    // nowhere; n-step targets that reach the end bootstrap from it (last_action=off: they do not).
     const int64_t *traj_start;
-    uint64_t hash;   // of the content; recorded in a run's config
+    // Nullable: of a table that is filled while it is learned from (online/replay.h): how many of its rows are there.
+    // It has one trajectory then, whose last row is none of them. Rows are drawn among these alone.
+    const int64_t *grown;
+    uint64_t hash; // of the content; recorded in a run's config
+    // Least and greatest action where they are real numbers and known: as they were before they were
+    // clipped. (0, 0): not known, and within [-1, 1].
+    dc_bounds actions;
     dc_arena arena;  // owns everything above
     dc_store *store; // Nullable: what is mapped, and then it owns values and table
 } dc_dataset;
 
-// Load an OGBench file: observations (N, ...), actions (N, ...), terminals (N), all of numbers.
-// They become the columns "obs" and "act" and the table of trajectories; every other array of N
-// rows becomes a column of its own name. Float actions are clipped to +-(1 - 1e-5); whole numbers
-// are discrete actions and stay. Arrays of uint8 stay bytes (actions do not), all others become
-// float32. A folder is a store of such data, see data/store.h.
+// Load an OGBench file: observations (N, ...), actions (N, ...), terminals (N), all of numbers, and
+// D4RL's timeouts (N) where they are there. They become the columns "obs" and "act" and the table of
+// trajectories; every other array of N rows becomes a column of its own name. Float actions within
+// [-1, 1] are clipped to +-(1 - 1e-5), all others stay (dc_layout_in_range); whole numbers are
+// discrete actions and stay. Arrays of uint8 stay bytes (actions do not), all others become float32.
+// A folder is a store of such data, see data/store.h.
 dc_status dc_dataset_load(dc_dataset *data, const char *path);
 // The same from an open archive. Borrows: npz (only during the call).
 dc_status dc_dataset_read(dc_dataset *data, const dc_npz *npz);
@@ -44,10 +51,14 @@ dc_status dc_dataset_read(dc_dataset *data, const dc_npz *npz);
 dc_status dc_dataset_make(dc_dataset *data, int64_t rows, int64_t traj_count, int64_t **traj_start);
 // A new column of zeros, (rows, width); the name is copied.
 dc_status dc_dataset_add(dc_dataset *data, const char *name, int64_t width, float **values);
-// The same of bytes, with the shape of a row (ndim), which is copied.
+// A column of values (rows, width) that are the caller's and outlive the data set.
+dc_status dc_dataset_lend(dc_dataset *data, const char *name, int64_t width, const float *values);
+// The same as _add of bytes, with the shape of a row (ndim), which is copied.
 dc_status dc_dataset_add_bytes(dc_dataset *data, const char *name, int ndim, const int64_t *shape,
                                uint8_t **bytes);
 dc_status dc_dataset_seal(dc_dataset *data);
+// Before _seal: find the bounds of real actions (rows, width), and clip them if they are in range.
+void dc_dataset_settle_actions(dc_dataset *data, float *actions, int width);
 
 // Free a loaded or made data set; safe after a failed load or make, and twice.
 void dc_dataset_fini(dc_dataset *data);
@@ -65,5 +76,17 @@ uint64_t dc_dataset_hash(const dc_dataset *data);
 // such column, or a value is NaN or infinite.
 dc_status dc_dataset_moments(const dc_dataset *data, const char *column, dc_pool *pool,
                              double *mean, double *deviation);
+
+// How differently the values of an observation vary: the widest deviation and the one that a quarter of
+// the values do not reach, of those that vary at all, over at most 2^12 rows.
+typedef struct dc_variation {
+    int wide, narrow; // which values of an observation
+    double most, least;
+} dc_variation;
+dc_status dc_dataset_variation(const dc_dataset *data, dc_variation *out);
+// Whether that is so uneven that networks see little but the wide values. (OGBench's tables have 6.)
+static inline bool dc_variation_uneven(const dc_variation *s) {
+    return s->least > 0 && s->most >= 100 * s->least;
+}
 
 #endif

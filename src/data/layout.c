@@ -1,5 +1,5 @@
 // Layout, see layout.h. Files come from anywhere, so a file is checked here once and nowhere later:
-// sizes agree, observations and actions are finite, terminals are 0 or 1, the last trajectory ends.
+// sizes agree, observations and actions are finite, flags are 0 or 1, the last trajectory ends.
 #include "data/layout.h"
 
 #include "base/log.h"
@@ -65,6 +65,20 @@ static dc_status same_rows(const dc_layout *l, const char *name, const dc_npy *n
                    (long long)l->rows, name, (long long)npy->shape[0], l->npz->path);
 }
 
+// An array of one number a row; any other that has this name is a column like others.
+static dc_status find_timeouts(dc_layout *l) {
+    const dc_npz_entry *entry = dc_npz_find(l->npz, "timeouts");
+    dc_npy npy;
+    if (!entry) return DC_OK;
+    dc_status status = dc_npz_head(l->npz, entry, &npy);
+    if (status == DC_UNSUPPORTED) return DC_OK;
+    DC_TRY(status);
+    if (npy.ndim == 0 || npy.shape[0] != l->rows || npy.count != (uint64_t)l->rows) return DC_OK;
+    l->timeouts = entry;
+    l->timeouts_npy = npy;
+    return DC_OK;
+}
+
 static dc_status read_main(dc_layout *l) {
     const dc_npz_entry *obs = NULL, *act = NULL;
     dc_npy obs_npy = {0}, act_npy = {0};
@@ -80,8 +94,8 @@ static dc_status read_main(dc_layout *l) {
     DC_TRY(enter(l, "obs", obs, &obs_npy));
     DC_TRY(enter(l, "act", act, &act_npy));
     l->columns[0].finite = l->columns[1].finite = true;
-    l->columns[1].clip = dc_dtype_is_float(act_npy.type);
-    return DC_OK;
+    l->columns[1].real = dc_dtype_is_float(act_npy.type);
+    return find_timeouts(l);
 }
 
 static bool is_main(const char *name) {
@@ -93,7 +107,7 @@ static dc_status read_others(dc_layout *l) {
     for (size_t i = 0; i < l->npz->count; i++) {
         const dc_npz_entry *entry = &l->npz->entries[i];
         dc_npy npy;
-        if (is_main(entry->name)) continue;
+        if (is_main(entry->name) || entry == l->timeouts) continue;
         dc_status status = dc_npz_head(l->npz, entry, &npy);
         if (status == DC_UNSUPPORTED) {
             dc_log(DC_WARN, "left out: %s", dc_error());
@@ -146,7 +160,21 @@ void dc_layout_clip(float *v, uint64_t n) {
     }
 }
 
-dc_status dc_layout_check(const dc_layout *layout, int column, uint64_t first, float *values,
+void dc_layout_bound(dc_bounds *bounds, const float *v, uint64_t n) {
+    float low = bounds->low, high = bounds->high;
+    for (uint64_t i = 0; i < n; i++) {
+        low = v[i] < low ? v[i] : low;
+        high = v[i] > high ? v[i] : high;
+    }
+    *bounds = (dc_bounds){low, high};
+}
+
+bool dc_layout_in_range(dc_bounds bounds) {
+    const float most = 1.001f;
+    return bounds.low >= -most && bounds.high <= most;
+}
+
+dc_status dc_layout_check(const dc_layout *layout, int column, uint64_t first, const float *values,
                           uint64_t n) {
     const dc_layout_column *c = &layout->columns[column];
     uint64_t at = c->finite ? dc_layout_first_bad(values, n) : n;
@@ -154,28 +182,43 @@ dc_status dc_layout_check(const dc_layout *layout, int column, uint64_t first, f
         return dc_fail(DC_BAD_INPUT, "repair or remove that trajectory",
                        "NaN, or infinite as float32, in '%s' at row %lld (%s)", c->entry->name,
                        (long long)((first + at) / (uint64_t)c->width), layout->npz->path);
-    if (c->clip) dc_layout_clip(values, n);
     return DC_OK;
 }
 
-dc_status dc_layout_check_flags(const dc_layout *layout, int64_t row, const float *flags,
-                                int64_t count) {
+dc_status dc_layout_check_flags(const dc_layout *layout, const char *name, int64_t row,
+                                const float *flags, int64_t count) {
     for (int64_t r = 0; r < count; r++)
         if (flags[r] != 0 && flags[r] != 1)
             return dc_fail(DC_BAD_INPUT, "1 marks the last row of a trajectory, 0 the others",
-                           "'terminals' holds %g at row %lld (%s)", (double)flags[r],
+                           "'%s' holds %g at row %lld (%s)", name, (double)flags[r],
                            (long long)(row + r), layout->npz->path);
-    if (row + count == layout->rows && flags[count - 1] != 1)
-        return dc_fail(DC_BAD_INPUT,
-                       "set terminals of that row to 1, or remove the unfinished rows",
-                       "the last trajectory does not end: 'terminals' is 0 at row %lld (%s)",
-                       (long long)layout->rows - 1, layout->npz->path);
     return DC_OK;
+}
+
+// One flag at the end of a file without any would turn all of its episodes into one.
+dc_status dc_layout_check_end(const dc_layout *layout, int64_t ended, int64_t open) {
+    if (open == layout->rows) return DC_OK;
+    const char *path = layout->npz->path;
+    if (layout->timeouts && ended) return DC_OK;
+    if (!ended)
+        return dc_fail(DC_BAD_INPUT,
+                       "write 1 at the last row of every episode, or say where episodes were cut "
+                       "off in an array 'timeouts' of the same form",
+                       "no trajectory ends: %s 0 at every row (%s)",
+                       layout->timeouts ? "'terminals' and 'timeouts' are" : "'terminals' is",
+                       path);
+    return dc_fail(DC_BAD_INPUT,
+                   "write 1 there if an episode ends with that row, or remove the rows behind the "
+                   "last 1",
+                   "the last trajectory does not end: 'terminals' is 0 at row %lld (%s)",
+                   (long long)layout->rows - 1, path);
 }
 
 dc_status dc_layout_check_length(int64_t traj, int64_t first, int64_t rows) {
     if (rows >= 2) return DC_OK;
-    return dc_fail(DC_BAD_INPUT, "a trajectory needs two rows or more, its last one terminal",
-                   "trajectory %lld has a single row (row %lld)", (long long)traj,
-                   (long long)first);
+    return dc_fail(
+        DC_BAD_INPUT,
+        "a trajectory needs two rows or more; if terminals mark success and not the end of an "
+        "episode, write the ends there",
+        "trajectory %lld has a single row (row %lld)", (long long)traj, (long long)first);
 }

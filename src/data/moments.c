@@ -17,7 +17,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { ROWS = 4096, WAVE = 64, WAVE_VALUES = 1 << 20 };
+enum { ROWS = 4096, WAVE = 64, WAVE_VALUES = 1 << 20, LOOK_ROWS = 1 << 12 };
 
 typedef struct part {
     double mean, square; // of d
@@ -113,4 +113,50 @@ dc_status dc_dataset_moments(const dc_dataset *data, const char *column, dc_pool
     }
     if (c->type == DC_TYPE_U8) return DC_OK;
     return moments_of_floats(data, c, pool, mean, deviation);
+}
+
+// ---- how differently columns vary ----
+
+typedef struct varying {
+    int value;
+    double deviation;
+} varying;
+
+static int by_deviation(const void *a, const void *b) {
+    const varying *x = a, *y = b;
+    if (x->deviation != y->deviation) return x->deviation < y->deviation ? -1 : 1;
+    return x->value - y->value;
+}
+
+// Deviation of one value over every step-th row; 0 where it does not vary or is not finite.
+static double deviation_of(const dc_column *column, int value, int64_t rows, int64_t step) {
+    double origin = (double)column->values[value], sum = 0, square = 0, n = 0;
+    for (int64_t r = 0; r < rows; r += step, n++) {
+        double d = (double)column->values[r * column->width + value] - origin;
+        sum += d;
+        square += d * d;
+    }
+    double variance = square / n - (sum / n) * (sum / n);
+    return isfinite(variance) && variance > 1e-12 * (square / n) ? sqrt(variance) : 0;
+}
+
+dc_status dc_dataset_variation(const dc_dataset *data, dc_variation *out) {
+    const dc_column *obs = dc_dataset_column(data, "obs");
+    *out = (dc_variation){0};
+    if (!obs || obs->type == DC_TYPE_U8) return DC_OK;
+    varying *found = malloc((size_t)obs->width * sizeof *found);
+    if (!found) return dc_fail(DC_NO_MEMORY, NULL, "no memory to measure observations");
+    int count = 0;
+    int64_t step = data->rows / LOOK_ROWS + 1;
+    for (int k = 0; k < obs->width; k++) {
+        double deviation = deviation_of(obs, k, data->rows, step);
+        if (deviation > 0) found[count++] = (varying){k, deviation};
+    }
+    qsort(found, (size_t)count, sizeof *found, by_deviation);
+    if (count) {
+        const varying *wide = &found[count - 1], *narrow = &found[(count - 1) / 4];
+        *out = (dc_variation){wide->value, narrow->value, wide->deviation, narrow->deviation};
+    }
+    free(found);
+    return DC_OK;
 }

@@ -13,6 +13,7 @@
 // The file is the same for the same rows: no clock, no names of machines. All records use 64-bit
 // sizes, so there is one way for files of all sizes. Values of stored arrays start at multiples of
 // 64 bytes, so that other programs can map them.
+#define _GNU_SOURCE // O_TMPFILE
 #include "data/npz.h"
 
 #include "data/zip.h"
@@ -67,13 +68,26 @@ static dc_status no_memory(void) {
     return dc_fail(DC_NO_MEMORY, NULL, "no memory to write an array");
 }
 
-// A file without a name in the target's folder (its disk has to have the room anyway).
+// Makes the name the folder's own for a moment.
+static int open_in_folder(char *path) {
+    char *slash = strrchr(path, '/'), after = slash ? slash[1] : 0;
+    if (!slash) return open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    slash[1] = 0;
+    int fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    slash[1] = after;
+    return fd;
+}
+
+// A file without a name in the target's folder (its disk has to have the room anyway). File systems that know no such
+// files give it one, which is removed at once; a kill in between leaves it.
 static dc_status open_nameless(const char *path, int *fd) {
     size_t n = strlen(path);
     char *name = malloc(n + 14);
     if (!name) return no_memory();
     memcpy(name, path, n);
     memcpy(name + n, ".spool-XXXXXX", 14);
+    *fd = open_in_folder(name);
+    if (*fd >= 0) return free(name), DC_OK;
     *fd = mkstemp(name);
     dc_status status = DC_OK;
     if (*fd < 0)

@@ -93,7 +93,7 @@ static dc_status map_all(dc_dataset *data, const char *folder, const dc_store_in
 }
 
 dc_status dc_store_map(dc_dataset *data, const char *folder, const dc_store_index *index) {
-    *data = (dc_dataset){.rows = index->rows, .hash = index->hash};
+    *data = (dc_dataset){.rows = index->rows, .hash = index->hash, .actions = index->actions};
     dc_arena_init(&data->arena, 0);
     dc_status status = DC_OK;
     if (DC_STORE_PAGE % dc_page_size())
@@ -133,7 +133,7 @@ void dc_store_writer_fini(dc_store_writer *writer) {
 static dc_status open_shard(dc_store_writer *w) {
     char path[DC_STORE_PATH_MAX];
     DC_TRY(dc_store_column_path(path, w->folder, &w->index->columns[w->column], w->shard));
-    DC_TRY(dc_save_open(&w->save, path));
+    DC_TRY(dc_save_open_inside(&w->save, path));
     w->open = true;
     return DC_OK;
 }

@@ -48,7 +48,8 @@ typedef struct dc_store_column {
 
 typedef struct dc_store_index {
     int64_t rows, traj_count;
-    uint64_t hash;      // dc_dataset_hash
+    uint64_t hash;     // dc_dataset_hash
+    dc_bounds actions; // of real actions that are not within [-1, 1], and so not clipped; else 0, 0
     dc_dtype terminals; // type in the file that it came from
     int column_count;
     dc_store_column columns[DC_COLUMNS_MAX];

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,15 +97,28 @@ static dc_status take_type(const parser *p, const dc_json *value, dc_dtype *type
     return text && dc_dtype_find(text, type) ? DC_OK : bad(p, "an unknown type of numbers");
 }
 
-// Only the keys of a list, each once (the JSON reader refuses duplicates).
+// Only the keys of a list, each once (the JSON reader refuses duplicates), and `more` that were found.
 static dc_status check_keys(const parser *p, const dc_json *object, const char *const *keys,
-                            size_t count) {
+                            size_t count, size_t more) {
     if (object->kind != DC_JSON_OBJECT) return bad(p, "not an object");
     for (size_t k = 0; k < count; k++)
         if (!dc_json_get(object, keys[k]))
             return dc_fail(DC_BAD_INPUT, again, "the index of the store is malformed: no '%s' (%s)",
                            keys[k], p->what);
-    return object->count == count ? DC_OK : bad(p, "an unknown key");
+    return object->count == count + more ? DC_OK : bad(p, "an unknown key");
+}
+
+// "actions": [low, high], which only a store has whose actions are not within [-1, 1].
+static dc_status take_actions(const parser *p, const dc_json *list) {
+    const dc_json *low = list->kind == DC_JSON_ARRAY && list->count == 2 ? list->child : NULL;
+    const dc_json *high = low ? low->next : NULL;
+    if (!high || low->kind != DC_JSON_NUMBER || high->kind != DC_JSON_NUMBER)
+        return bad(p, "'actions' is no pair of numbers");
+    dc_bounds b = {(float)low->number, (float)high->number};
+    if (!isfinite(b.low) || !isfinite(b.high) || b.low > b.high || dc_layout_in_range(b))
+        return bad(p, "'actions' is an impossible range");
+    p->index->actions = b;
+    return DC_OK;
 }
 
 // The type of the values here: one of `types`.
@@ -133,7 +147,7 @@ static dc_status take_shape(const parser *p, const dc_json *shape, dc_store_colu
 
 static dc_status take_column(const parser *p, const dc_json *object) {
     static const char *const keys[] = {"name", "dtype", "shape", "source"};
-    DC_TRY(check_keys(p, object, keys, 4));
+    DC_TRY(check_keys(p, object, keys, 4, 0));
     dc_store_index *index = p->index;
     dc_store_column *c = &index->columns[index->column_count];
     const char *name = text_of(dc_json_get(object, "name"));
@@ -198,8 +212,10 @@ static dc_status take_index(const parser *p, const dc_json *root) {
         return dc_fail(DC_UNSUPPORTED, "use the dcrl that wrote it, or convert the data again",
                        "a store of format '%.40s', this is for '%s' (%s)", version, format,
                        p->what);
-    DC_TRY(check_keys(p, root, keys, sizeof keys / sizeof *keys));
+    const dc_json *actions = dc_json_get(root, "actions");
+    DC_TRY(check_keys(p, root, keys, sizeof keys / sizeof *keys, actions != NULL));
     dc_store_index *index = p->index;
+    if (actions) DC_TRY(take_actions(p, actions));
     DC_TRY(take_int(p, dc_json_get(root, "rows"), "rows", 2, INT64_MAX / 8, &index->rows));
     DC_TRY(take_int(p, dc_json_get(root, "trajectories"), "trajectories", 1, index->rows / 2,
                     &index->traj_count));
@@ -219,14 +235,16 @@ dc_status dc_store_index_parse(dc_store_index *index, dc_arena *arena, const cha
 
 dc_status dc_store_index_read(dc_store_index *index, dc_arena *arena, const char *folder) {
     char path[DC_STORE_PATH_MAX];
+    bool exists;
     *index = (dc_store_index){0};
     DC_TRY(dc_store_path(path, folder, dc_store_index_name));
-    if (!dc_file_exists(path))
+    DC_TRY(dc_file_find(path, &exists));
+    if (!exists)
         return dc_fail(DC_BAD_INPUT,
                        "give an .npz file or a store; if its conversion was cut off, convert again",
                        "no finished store: index.json is missing (%s)", folder);
     dc_map map;
-    DC_TRY(dc_map_open(&map, path));
+    DC_TRY(dc_map_open_inside(&map, path));
     dc_status status = DC_OK;
     if (map.size > DC_STORE_INDEX_MAX)
         status = dc_fail(DC_BAD_INPUT, again, "an index of more than 4 MiB (%s)", path);
@@ -246,9 +264,19 @@ static void add_column(dc_text *out, const dc_store_column *c) {
     dc_text_add(out, "], \"source\": \"%s\"}", dc_dtype_name(c->source));
 }
 
+// In as many digits as give the same float32 again.
+static void add_actions(dc_text *out, dc_bounds b) {
+    dc_text_add(out, "  \"actions\": [");
+    dc_json_number(out, (double)b.low);
+    dc_text_add(out, ", ");
+    dc_json_number(out, (double)b.high);
+    dc_text_add(out, "],\n");
+}
+
 static void add_index(dc_text *out, const dc_store_index *index) {
     dc_text_add(out, "{\n  \"format\": \"%s\",\n  \"rows\": %lld,\n  \"trajectories\": %lld,\n",
                 format, (long long)index->rows, (long long)index->traj_count);
+    if (!dc_layout_in_range(index->actions)) add_actions(out, index->actions);
     dc_text_add(out, "  \"terminals\": \"%s\",\n  \"hash\": \"%016llx\",\n  \"columns\": [",
                 dc_dtype_name(index->terminals), (unsigned long long)index->hash);
     for (int c = 0; c < index->column_count; c++) {
@@ -268,7 +296,7 @@ dc_status dc_store_index_write(const dc_store_index *index, const char *folder) 
     add_index(&out, index);
     dc_status status = dc_text_status(&out);
     if (status == DC_OK) status = dc_store_path(path, folder, dc_store_index_name);
-    if (status == DC_OK) status = dc_file_write(path, out.bytes, out.used);
+    if (status == DC_OK) status = dc_file_write_inside(path, out.bytes, out.used);
     dc_text_fini(&out);
     return status;
 }

@@ -47,6 +47,10 @@ typedef struct dc_engine {
     // The state of a copy, at rest: data, qpos, qvel. Runs in the guard; false without memory.
     bool (*open)(dc_env *env);
     void (*close)(dc_env *env); // safe on a zeroed struct, and twice
+    // A copy's complete state as numbers, from which it goes on to the bit; all three Nullable, together.
+    int (*words)(const dc_env *env);
+    void (*get)(const dc_env *env, double *words);
+    void (*put)(dc_env *env, const double *words);
     dc_status (*save)(const struct mjModel_ *model, const char *path);
     void (*drop)(struct mjModel_ *model); // Nullable: model
     dc_status (*view)(dc_view **view, const dc_env_spec *spec, const dc_view_options *options);
@@ -114,7 +118,10 @@ typedef struct dc_sim {
 
 typedef struct dc_family_data {
     dc_data_kind first, last; // the kinds of data that names may have: "navigate" to "explore"
-    bool hundred;             // there are sets of 100 million transitions, -100m
+    // Episodes of a set of 100 million transitions, -100m; 0: there is none of these data. Nullable: none
+    int64_t (*hundred)(const dc_env_spec *spec);
+    int expert_count; // that `play` needs (dc_gen.experts), and whose they are
+    dc_expert_kind experts[DC_GEN_EXPERTS];
     bool slow;  // takes long: dcrl gen keeps finished files and goes on with a set that was begun
     bool trace; // `play` also fills the fields of dc_gen_rows that no data set holds
     // Sizes and noise of the published set of gen->kind. Errors as dc_gen_init.
@@ -143,7 +150,8 @@ typedef struct dc_family_ops {
     // Minus the number of a single task's conditions that do not hold (env/rewards.h).
     double (*reward)(const dc_env_spec *spec, const float *qpos, const float *extra);
     void (*task_json)(const dc_env_spec *spec, int task, dc_text *out); // task: 0 ... 4
-    const dc_sim *sim; // NULL: this build cannot simulate it
+    const dc_sim *sim;            // NULL: this build cannot simulate it
+    const struct dc_plane *plane; // Nullable: the robot on the open plane (env/plane.h)
 } dc_family_ops;
 
 #define DC_FAMILY(name) extern const dc_family_ops dc_##name;

@@ -28,9 +28,59 @@ bool dc_gen_has_trace(const dc_env_family *family) {
     return family->ops->data.trace;
 }
 
+int64_t dc_gen_hundred(const dc_env_spec *spec) {
+    int64_t (*hundred)(const dc_env_spec *) = spec->family->ops->data.hundred;
+    return hundred ? hundred(spec) : 0;
+}
+
 double dc_gen_packed_bytes(const dc_env_family *family) {
     double (*packed)(const dc_env_family *) = family->ops->data.packed;
     return packed ? packed(family) : (double)dc_gen_row_bytes(family) * 2 / 3;
+}
+
+// ---- experts ----
+
+static dc_status open_expert(dc_gen_experts *experts, dc_expert_kind kind, const char *file) {
+    char path[DC_EXPERT_PATH];
+    if (!file[0]) DC_TRY(dc_expert_find(kind, path));
+    const char *from = file[0] ? file : path;
+    DC_TRY(dc_expert_open(&experts->of[experts->count], from));
+    return dc_expert_need(&experts->of[experts->count++], from, kind);
+}
+
+static dc_status open_experts(dc_gen_experts *experts, const dc_env_spec *spec,
+                              const char *const files[DC_GEN_EXPERTS]) {
+    const dc_family_data *data = &spec->family->ops->data;
+    for (int k = 0; k < DC_GEN_EXPERTS; k++) {
+        if (k < data->expert_count)
+            DC_TRY(open_expert(experts, data->experts[k], files[k]));
+        else if (files[k][0])
+            return dc_fail(DC_USAGE, "leave it out", "no such expert leads the robot of %s (%s)",
+                           spec->name, files[k]);
+    }
+    return DC_OK;
+}
+
+dc_status dc_gen_experts_open(dc_gen_experts *experts, const dc_env_spec *spec,
+                              const char *const files[DC_GEN_EXPERTS]) {
+    *experts = (dc_gen_experts){0};
+    dc_status status = open_experts(experts, spec, files);
+    if (status != DC_OK) dc_gen_experts_close(experts);
+    return status;
+}
+
+dc_status dc_gen_experts_find(const dc_env_spec *spec) {
+    const dc_family_data *data = &spec->family->ops->data;
+    char path[DC_EXPERT_PATH];
+    for (int k = 0; k < data->expert_count; k++)
+        DC_TRY(dc_expert_find(data->experts[k], path));
+    return DC_OK;
+}
+
+void dc_gen_experts_close(dc_gen_experts *experts) {
+    for (int k = 0; k < experts->count; k++)
+        dc_expert_close(&experts->of[k]);
+    experts->count = 0;
 }
 
 // ---- rows ----
@@ -110,6 +160,8 @@ static void run_block(void *ctx, int block) {
 
 dc_status dc_gen_play(const dc_gen *gen, int64_t first, int64_t count, const dc_gen_rows *out,
                       dc_pool *pool) {
+    const dc_family_data *data = &dc_world_spec(gen->world)->family->ops->data;
+    DC_CHECK(!data->expert_count || (gen->experts && gen->experts->count == data->expert_count));
     job j = {.gen = gen, .out = out, .first = first, .count = count};
     j.blocks = count < BLOCKS_MAX ? (int)count : BLOCKS_MAX;
     int all = j.blocks + (gen->aside ? 1 : 0);

@@ -4,6 +4,8 @@
 
 #include "env/family.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,7 +141,17 @@ static void step(void *ctx) {
 }
 
 dc_status dc_env_step(dc_env *env, const double *action, double *obs, dc_outcome *outcome) {
-    return dc_env_guard(env, step, &(stepping){env, action, obs, outcome, 1});
+    DC_TRY(dc_env_guard(env, step, &(stepping){env, action, obs, outcome, 1}));
+    return dc_env_check(env, obs);
+}
+
+dc_status dc_env_check(const dc_env *env, const double *obs) {
+    const dc_env_spec *spec = &env->world->spec;
+    for (int k = 0; k < spec->family->obs; k++)
+        if (!(fabs(obs[k]) <= FLT_MAX))
+            return dc_fail(DC_NOT_FINITE, "check the state and the actions that were given",
+                           "value %d of an observation of %s is NaN or Inf", k, spec->name);
+    return DC_OK;
 }
 
 static void bare(void *ctx) {

@@ -56,6 +56,8 @@ dc_status dc_env_set(dc_env *env, const double *qpos, const double *qvel, const 
 // Take an action (act); writes the observation (obs) that belongs to it. After a teleport the
 // observation is still the one before the jump.
 dc_status dc_env_step(dc_env *env, const double *action, double *obs, dc_outcome *outcome);
+// Errors: DC_NOT_FINITE for an observation (obs) that is NaN or infinite as float32.
+dc_status dc_env_check(const dc_env *env, const double *obs);
 
 // The state now: obs (obs), qpos (nq), qvel (nv), extra (extra); success of the state itself.
 void dc_env_observe(const dc_env *env, double *obs);

@@ -81,7 +81,8 @@ static bool read_tail(dc_env_spec *spec, const char *rest) {
     for (int w = (int)data->first; w <= (int)data->last; w++)
         if (spec->data == DC_DATA_ANY && take(&rest, dc_data_word((dc_data_kind)w)))
             spec->data = (dc_data_kind)w;
-    spec->large = data->hundred && spec->data != DC_DATA_ANY && take(&rest, "100m");
+    bool hundred = spec->data != DC_DATA_ANY && data->hundred && data->hundred(spec) > 0;
+    spec->large = hundred && take(&rest, "100m");
     if (take(&rest, "oraclerep"))
         spec->oracle = true;
     else if (take(&rest, "singletask"))

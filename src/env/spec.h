@@ -4,7 +4,8 @@
 //
 // A name is OGBench's, with the parts in brackets left out at will:
 //     FAMILY[-VARIANT][-DATA[-100m]][-oraclerep | -singletask[-taskK]][-v0]
-// where DATA is navigate, stitch or explore of a maze, play or noisy of an arm, and 100m an arm's.
+// where DATA is navigate, stitch or explore of a maze, play or noisy of an arm, and 100m an arm's or
+// humanoidmaze-giant-navigate's.
 #ifndef DC_ENV_SPEC_H
 #define DC_ENV_SPEC_H
 

@@ -91,20 +91,14 @@ dc_status dc_states_data(dc_states *states, const dc_env_spec *spec, const dc_da
 
 // ---- scripts ----
 
-dc_status dc_states_script(dc_states *states, const dc_world *world, dc_data_kind kind,
-                           int64_t episode, uint64_t seed) {
-    const dc_env_spec *spec = dc_world_spec(world);
+dc_status dc_states_script(dc_states *states, const dc_gen *gen, int64_t episode) {
+    const dc_env_spec *spec = dc_world_spec(gen->world);
     const dc_env_family *f = spec->family;
-    dc_gen gen;
     dc_gen_rows rows = {0};
     dc_arena arena;
-    int64_t episodes;
     *states = (dc_states){0};
-    DC_TRY(dc_gen_init(&gen, spec, kind, &episodes));
-    gen.world = world;
-    gen.seed = seed;
     dc_arena_init(&arena, 0);
-    size_t n = (size_t)gen.rows, word = sizeof(float);
+    size_t n = (size_t)gen->rows, word = sizeof(float);
     rows.obs = dc_arena_take(&arena, n * (size_t)f->obs * word);
     rows.act = dc_arena_take(&arena, n * (size_t)f->act * word);
     rows.qpos = dc_arena_take(&arena, n * (size_t)f->nq * word);
@@ -112,10 +106,10 @@ dc_status dc_states_script(dc_states *states, const dc_world *world, dc_data_kin
     rows.extra = dc_arena_take(&arena, n * (size_t)(f->extra + 1) * sizeof *rows.extra);
     rows.terminals = dc_arena_take(&arena, n);
     bool all = rows.obs && rows.act && rows.qpos && rows.qvel && rows.extra && rows.terminals;
-    dc_status status = all ? dc_gen_play(&gen, episode, 1, &rows, NULL) : DC_NO_MEMORY;
-    if (status == DC_OK) status = dc_states_new(states, spec, gen.rows);
-    if (status == DC_OK) widen(rows.qpos, gen.rows * f->nq, states->qpos);
-    for (int64_t k = 0; status == DC_OK && k < gen.rows * f->extra; k++)
+    dc_status status = all ? dc_gen_play(gen, episode, 1, &rows, NULL) : DC_NO_MEMORY;
+    if (status == DC_OK) status = dc_states_new(states, spec, gen->rows);
+    if (status == DC_OK) widen(rows.qpos, gen->rows * f->nq, states->qpos);
+    for (int64_t k = 0; status == DC_OK && k < gen->rows * f->extra; k++)
         states->extra[k] = (double)rows.extra[k];
     dc_arena_fini(&arena);
     return status;

@@ -8,6 +8,7 @@
 #define DC_ENV_STATES_H
 
 #include "data/dataset.h"
+#include "env/gen.h"
 #include "env/sim.h"
 
 typedef struct dc_states {
@@ -31,9 +32,8 @@ dc_status dc_states_start(dc_states *states, const dc_world *world, int task, ui
 // episode, no such column, or one that does not fit.
 dc_status dc_states_data(dc_states *states, const dc_env_spec *spec, const dc_dataset *data,
                          int64_t episode);
-// An episode as the script behind `dcrl gen` plays it; kind DC_DATA_ANY: the usual one.
-dc_status dc_states_script(dc_states *states, const dc_world *world, dc_data_kind kind,
-                           int64_t episode, uint64_t seed);
+// An episode as the script behind `dcrl gen` plays it.
+dc_status dc_states_script(dc_states *states, const dc_gen *gen, int64_t episode);
 // Arrays of a file: qpos (nq) or (T, nq), extra numbers (button_states) likewise, and
 // the target (goal_xy, target), under the family's names.
 dc_status dc_states_file(dc_states *states, const dc_env_spec *spec, const char *path);

@@ -22,7 +22,7 @@ typedef struct dc_view_options {
 
 enum { DC_VIEW_SIZE = 200, DC_VIEW_MOST = 4096 }; // OGBench's size of a picture; the largest
 
-// To be used by the thread that made it. Errors: DC_UNSUPPORTED without MuJoCo or OpenGL, DC_USAGE
+// To be used by one thread at a time. Errors: DC_UNSUPPORTED without MuJoCo or OpenGL, DC_USAGE
 // for a camera that does not exist.
 dc_status dc_view_new(dc_view **view, const dc_env_spec *spec, const dc_view_options *options);
 void dc_view_free(dc_view *view); // Nullable: view

@@ -22,6 +22,7 @@ void dc_mlp_declare(dc_mlp *m, dc_params *params, const dc_mlp_spec *s) {
                   .in = s->in,
                   .out = s->out,
                   .layernorm = s->layernorm,
+                  .relu = s->relu,
                   .hidden = *s->hidden,
                   .layers = s->hidden->count + 1};
     for (int i = 0; i < m->layers; i++) {
@@ -45,6 +46,7 @@ static dc_ref weight(dc_graph *g, const dc_mlp *m, int layer, const char *part, 
 
 static dc_ref activate(dc_graph *g, const dc_mlp *m, int i, const char *name, dc_ref x,
                        dc_use use) {
+    if (m->relu) return dc_relu(g, name, x);
     if (!m->layernorm) return dc_gelu(g, name, x);
     dc_ref scale = weight(g, m, i, "scale", 1, m->layer[i].scale, use);
     dc_ref bias = weight(g, m, i, "bias", 1, m->layer[i].bias, use);

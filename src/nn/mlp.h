@@ -1,4 +1,4 @@
-// MLP: Dense -> GELU -> LayerNorm (or none), repeated; the last Dense is plain. A network is declared
+// MLP: Dense -> GELU -> LayerNorm (or none), or Dense -> ReLU, repeated; the last Dense is plain. A network is declared
 // once in the parameter table and applied as often as needed, each call saying how it uses the weights.
 #ifndef DC_MLP_H
 #define DC_MLP_H
@@ -12,7 +12,7 @@ typedef struct dc_mlp {
     int e;            // ensemble
     int layers;       // hidden layers + 1
     int in, out;
-    bool layernorm;
+    bool layernorm, relu;
     dc_int_list hidden;
     struct {
         int64_t w, b, scale, bias; // offsets; scale and bias of hidden layers with LayerNorm only
@@ -25,6 +25,7 @@ typedef struct dc_mlp_spec {
     const dc_int_list *hidden;
     double out_gain; // scales the last layer's initial weights
     bool layernorm, has_target;
+    bool relu; // instead of GELU, without LayerNorm
 } dc_mlp_spec;
 
 void dc_mlp_declare(dc_mlp *mlp, dc_params *params, const dc_mlp_spec *spec);

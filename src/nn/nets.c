@@ -28,15 +28,20 @@ static void place(dc_net *n, dc_params *params, const dc_int_list *hidden) {
                                       .e = n->ensemble,
                                       .in = n->in,
                                       .out = n->out,
-                                      .hidden = hidden ? hidden : &none,
+                                      .hidden = n->hidden ? n->hidden
+                                                : hidden  ? hidden
+                                                          : &none,
                                       .out_gain = n->gain,
                                       .layernorm = n->kind == DC_NET_MLP,
+                                      .relu = n->kind == DC_NET_RELU,
                                       .has_target = n->target});
 }
 
 void dc_nets_place(dc_nets *nets, dc_params *params, const dc_int_list *hidden) {
     for (int i = 0; i < nets->count; i++)
-        if (nets->net[i].target) place(&nets->net[i], params, hidden);
+        nets->net[i].target |= nets->averaged;
+    for (int i = 0; i < nets->count; i++)
+        if (nets->net[i].target && !nets->net[i].policy) place(&nets->net[i], params, hidden);
     for (int i = 0; i < nets->count; i++)
         if (!nets->net[i].target && !nets->net[i].policy) place(&nets->net[i], params, hidden);
     nets->policy_first = params->slabs.size;
@@ -59,7 +64,7 @@ dc_ref dc_net_scalar(dc_graph *g, const dc_nets *nets, const char *name, dc_use 
 }
 
 void dc_nets_describe(const dc_nets *nets, dc_text *out) {
-    static const char *const kinds[] = {"mlp", "plain", "scalar"};
+    static const char *const kinds[] = {"mlp", "plain", "relu", "scalar"};
     for (int i = 0; i < nets->count; i++) {
         const dc_net *n = &nets->net[i];
         dc_text_add(out, "%s%s %s %d x (%d", i ? "; " : "", n->name, kinds[n->kind], n->ensemble,

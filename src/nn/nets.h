@@ -1,6 +1,7 @@
 // Networks of a method, by name. A method's file adds them in any order; they are placed in the
 // parameter slab so that each pass of the update covers one range: networks with a target copy first,
-// then the others, then those of the policy, which may be trained later than the rest.
+// then the others, then those of the policy, which may be trained later than the rest. Where the policy is to act by
+// averaged weights, every network has such a copy.
 #ifndef DC_NETS_H
 #define DC_NETS_H
 
@@ -12,24 +13,27 @@ enum { DC_NETS_MAX = 12 }; // DC_PARAMS_MAX counts on it
 typedef enum dc_net_kind {
     DC_NET_MLP,    // Dense -> GELU -> LayerNorm, repeated; the last Dense is plain
     DC_NET_PLAIN,  // the same without LayerNorm
+    DC_NET_RELU,   // Dense -> ReLU, repeated; the last Dense is plain
     DC_NET_SCALAR, // one trained number, 0 at the start; its tensor is NAME/0/b
 } dc_net_kind;
 
 typedef struct dc_net {
     const char *name; // "critic"
     dc_net_kind kind;
-    int ensemble; // members; 0: 1
-    int in, out;  // columns
-    bool scaled;  // gain is meant: else it is 1
-    double gain;  // factor on the initial weights of the last layer
-    bool target;  // has an EMA copy
-    bool policy;  // trained with the policy
-    dc_mlp mlp;   // filled by dc_nets_place
+    int ensemble;              // members; 0: 1
+    int in, out;               // columns
+    const dc_int_list *hidden; // widths of its hidden layers; NULL: those of all. Outlives the nets
+    bool scaled;               // gain is meant: else it is 1
+    double gain;               // factor on the initial weights of the last layer
+    bool target;               // has an EMA copy
+    bool policy;               // trained with the policy
+    dc_mlp mlp;                // filled by dc_nets_place
 } dc_net;
 
 typedef struct dc_nets {
     int count;
     dc_net net[DC_NETS_MAX];
+    bool averaged;        // the policy acts by its EMA copy
     int64_t policy_first; // where the policy's weights begin in the slab
 } dc_nets;
 
@@ -37,7 +41,7 @@ typedef struct dc_nets {
 void dc_nets_add(dc_nets *nets, dc_net net);
 // NULL if there is none of that name.
 const dc_net *dc_nets_find(const dc_nets *nets, const char *name);
-// Declare all weights in the slab's order. hidden: widths of the hidden layers of all networks.
+// Declare all weights in the slab's order, as nets->averaged says. hidden: widths of the hidden layers of networks that have none of their own.
 void dc_nets_place(dc_nets *nets, dc_params *params, const dc_int_list *hidden);
 // y (ensemble, rows, out) of x (1 or ensemble, rows, in).
 dc_ref dc_net_apply(dc_graph *g, const dc_nets *nets, const char *name, dc_ref x, dc_use use);

@@ -49,9 +49,9 @@ dc_status dc_params_alloc(dc_params *params, uint64_t seed) {
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         *all[i] = slab(s->size);
         if (!*all[i]) {
-            dc_params_free(params);
-            return dc_fail(DC_NO_MEMORY, "lower hidden", "no memory for %lld weights",
-                           (long long)s->size);
+            long long size = s->size;
+            dc_params_free(params); // which forgets it
+            return dc_fail(DC_NO_MEMORY, "lower hidden", "no memory for %lld weights", size);
         }
     }
     for (int i = 0; i < params->count; i++)

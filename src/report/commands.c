@@ -25,13 +25,13 @@ static void add_word(dc_text *out, const char *word) {
 static void add_flag(dc_text *out, const dc_json *option) {
     dc_text value;
     dc_text_init(&value);
-    dc_text_add(&value, "%s", "");
     dc_runs_value(option, &value);
+    dc_text_follow(out, &value);
     dc_text_add(out, " --");
     for (const char *c = option->key; *c; c++)
         dc_text_bytes(out, *c == '_' ? "-" : c, 1);
     dc_text_add(out, " ");
-    if (value.bytes) add_word(out, value.bytes);
+    add_word(out, value.bytes ? value.bytes : "");
     dc_text_fini(&value);
 }
 
@@ -40,8 +40,9 @@ static void add_set(dc_text *out, const dc_json *option) {
     dc_text_init(&pair);
     dc_text_add(&pair, "%s=", option->key);
     dc_runs_value(option, &pair);
+    dc_text_follow(out, &pair);
     dc_text_add(out, " --set ");
-    if (pair.bytes) add_word(out, pair.bytes);
+    add_word(out, pair.bytes ? pair.bytes : "");
     dc_text_fini(&pair);
 }
 
@@ -51,6 +52,11 @@ static bool is_one_of(const char *key, const char *const *list) {
     return false;
 }
 
+// What a command does not say: options at their defaults, and what is no option.
+static bool is_beside(const dc_report_group *g, const dc_json *m, const char *const *other) {
+    return is_one_of(m->key, other) || dc_run_is_record(m->key) || dc_runs_default(g->runs[0], m);
+}
+
 static void add_seeds(const dc_report_group *g, const char *join, dc_text *out) {
     for (int i = 0; i < g->count; i++)
         dc_text_add(out, "%s%" PRId64, i ? join : "", g->runs[i]->seed);
@@ -58,8 +64,7 @@ static void add_seeds(const dc_report_group *g, const char *join, dc_text *out) 
 
 static void lock_command(const dc_report_group *g, dc_text *out) {
     static const char *const own[] = {"steps", "batch", "hidden", "n", "slots", "device", NULL};
-    static const char *const other[] = {"agent",   "env",   "data",      "seed",
-                                        "threads", "build", "data_hash", NULL};
+    static const char *const other[] = {"agent", "env", "data", "seed", "threads", NULL};
     dc_text_add(out, "dcrl lock --agent ");
     add_word(out, g->agent);
     dc_text_add(out, " --horizon %" PRId64 " --seed ", g->runs[0]->result->horizon);
@@ -67,15 +72,14 @@ static void lock_command(const dc_report_group *g, dc_text *out) {
     for (const dc_json *m = g->runs[0]->config->child; m; m = m->next) {
         if (is_one_of(m->key, own))
             add_flag(out, m);
-        else if (!is_one_of(m->key, other) && !dc_runs_default(g->runs[0], m))
+        else if (!is_beside(g, m, other))
             add_set(out, m);
     }
     dc_text_add(out, " --out runs");
 }
 
 static void train_command(const dc_report_group *g, dc_text *out) {
-    static const char *const other[] = {"agent", "env",       "seed", "threads",
-                                        "build", "data_hash", NULL};
+    static const char *const other[] = {"agent", "env", "seed", "threads", NULL};
     bool many = g->count > 1;
     if (many) {
         dc_text_add(out, "for seed in ");
@@ -87,7 +91,7 @@ static void train_command(const dc_report_group *g, dc_text *out) {
     dc_text_add(out, " --agent ");
     add_word(out, g->agent);
     for (const dc_json *m = g->runs[0]->config->child; m; m = m->next) {
-        if (is_one_of(m->key, other) || dc_runs_default(g->runs[0], m)) continue;
+        if (is_beside(g, m, other)) continue;
         (dc_options_find(dc_run_table, m->key) ? add_flag : add_set)(out, m);
     }
     if (many)

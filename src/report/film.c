@@ -22,7 +22,7 @@
 
 extern char **environ;
 
-enum { PATH = 4096, RGB = 3 };
+enum { PATH = 4096, RGB = 3, PART_TRIES = 100 };
 typedef enum film_kind { FOLDER, STILL, GIF, MP4 } film_kind;
 
 struct dc_film {
@@ -86,11 +86,28 @@ static int spawn_ffmpeg(dc_film *f, double rate, int from) {
     return failed;
 }
 
+// Make the file that ffmpeg writes, beside the target: one that was not there, since it is ours to remove.
+static dc_status make_part(dc_film *f) {
+    char name[PATH];
+    int fd = -1;
+    for (int k = 0; fd < 0 && k < PART_TRIES; k++) {
+        int n = snprintf(name, sizeof name, "%s.tmp.%ld.%d", f->path, (long)getpid(), k);
+        if (n < 0 || (size_t)n >= sizeof name)
+            return dc_fail(DC_USAGE, NULL, "the name is too long (%.40s...)", f->path);
+        fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST) break;
+    }
+    if (fd < 0)
+        return dc_fail(DC_IO, "check that the folder can be written", "cannot write %s: %s", name,
+                       strerror(errno));
+    close(fd);
+    memcpy(f->part, name, sizeof name);
+    return DC_OK;
+}
+
 static dc_status start_ffmpeg(dc_film *f, double rate) {
     int ends[2];
-    int n = snprintf(f->part, sizeof f->part, "%s.part", f->path);
-    if (n < 0 || (size_t)n >= sizeof f->part)
-        return dc_fail(DC_USAGE, NULL, "the name is too long (%.40s...)", f->path);
+    DC_TRY(make_part(f));
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
         return dc_fail(DC_IO, NULL, "no way to talk to ffmpeg: %s", strerror(errno));
     int failed = spawn_ffmpeg(f, rate, ends[1]);
@@ -133,7 +150,7 @@ static bool end_ffmpeg(dc_film *f) {
 
 static dc_status save_mp4(dc_film *f) {
     if (!end_ffmpeg(f)) return gave_up(f);
-    if (!rename(f->part, f->path)) return DC_OK;
+    if (!rename(f->part, f->path)) return f->part[0] = 0, DC_OK;
     return dc_fail(DC_IO, NULL, "cannot rename to %s: %s", f->path, strerror(errno));
 }
 

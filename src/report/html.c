@@ -5,12 +5,19 @@
 //
 // Tables carry their roles and each cell the name of its column, so that on a narrow screen the
 // style can lay a row out as a card and a screen reader still reads a table.
+//
+// What sections ask of all groups (the best of an environment, which options differ) is found once, before
+// they are written, so that time and size grow with the runs and not with their square.
 #include "report/html.h"
 
 #include "base/build.h"
+#include "base/names.h"
 
 #include "report/commands.h"
+#include "report/facts.h"
 #include "report/markup.h"
+#include "report/meaning.h"
+#include "report/parts.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -18,170 +25,117 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct env_facts {     // of an environment
+    const dc_score *published; // the first score that the paper has a figure for; Nullable
+    int evaluations;           // fewest that a run's success is the mean of
+    int seeds;                 // most behind a success
+} env_facts;
+
+typedef struct option_facts { // of an option that counts
+    const char *key;
+    const dc_json *first; // its value in the first group that has it
+    bool differs;         // two groups that have it disagree
+} option_facts;
+
 typedef struct page {
     dc_text *out;
+    dc_arena *arena;
+    const env_facts *envs;       // (environments)
+    const dc_score *best;        // overall success; Nullable
+    bool seeds;                  // some group has several
+    const option_facts *options; // (option_count) in order of first appearance
+    int option_count;
     const dc_runs *runs;
     const dc_table *table;
+    const dc_compare *compare;
     const dc_curves *curves;
     dc_lock_result *locks; // (lock_count) under the labels of their groups
+    int *lock_style;       // (lock_count) of the labels
+    int refresh;           // seconds; 0: never
     int lock_count;
 } page;
 
-// --- parts of a page ---
+// --- facts ---
 
-static void text(dc_text *out, const char *s) {
-    dc_markup_text(out, s, DC_MARKUP_ALL);
+static void rank(page *p, env_facts *env, const dc_score *s) {
+    if (!p->best || s->over.mean > p->best->over.mean) p->best = s;
+    if (!env->published && s->published) env->published = s;
+    if (s->evaluations < env->evaluations) env->evaluations = s->evaluations;
+    if (s->over.count > env->seeds) env->seeds = s->over.count;
 }
 
-// <tag>escaped</tag>
-static void element(dc_text *out, const char *tag, const char *s) {
-    dc_text_add(out, "<%s>", tag);
-    text(out, s);
-    dc_text_add(out, "</%s>\n", tag);
-}
-
-static void mean_sd(dc_text *out, double mean, double sd, int decimals) {
-    dc_markup_fixed(out, mean, decimals);
-    dc_text_add(out, " <small>± ");
-    dc_markup_fixed(out, sd, decimals);
-    dc_text_add(out, "</small>");
-}
-
-// One seed has no deviation.
-static void spread(dc_text *out, const dc_spread *s, int decimals) {
-    if (s->count > 1)
-        mean_sd(out, s->mean, s->sd, decimals);
-    else
-        dc_markup_fixed(out, s->mean, decimals);
-}
-
-static void table_open(dc_text *out, const char *caption) {
-    dc_text_add(out, "<div class=\"table\"><table role=\"table\">\n<caption>");
-    text(out, caption);
-    dc_text_add(out, "</caption>\n<thead role=\"rowgroup\"><tr role=\"row\">");
-}
-
-static void head(dc_text *out, const char *name) {
-    dc_text_add(out, "<th role=\"columnheader\" scope=\"col\">");
-    text(out, name);
-    dc_text_add(out, "</th>");
-}
-
-static void body(dc_text *out) {
-    dc_text_add(out, "</tr></thead>\n<tbody role=\"rowgroup\">\n");
-}
-
-static void row_open(dc_text *out, const char *name) {
-    dc_text_add(out, "<tr role=\"row\"><th role=\"rowheader\" scope=\"row\">");
-    text(out, name);
-    dc_text_add(out, "</th>");
-}
-
-static void cell_open(dc_text *out, const char *column, const char *class) {
-    dc_text_add(out, "<td role=\"cell\" class=\"%s\" data-label=\"", class);
-    text(out, column);
-    dc_text_add(out, "\"><span>");
-}
-
-static void cell_close(dc_text *out) {
-    dc_text_add(out, "</span></td>");
-}
-
-static void row_close(dc_text *out) {
-    dc_text_add(out, "</tr>\n");
-}
-
-static void table_close(dc_text *out) {
-    dc_text_add(out, "</tbody></table></div>\n");
-}
-
-// A bar under a number; the number itself says what the bar shows.
-static void meter(dc_text *out, double part) {
-    double percent = isfinite(part) ? fmin(fmax(part, 0), 1) * 100 : 0;
-    dc_text_add(out, "<span class=\"meter\" aria-hidden=\"true\"><i style=\"width:");
-    dc_markup_fixed(out, percent, 1);
-    dc_text_add(out, "%%\"></i></span>");
-}
-
-static void section(dc_text *out, const char *id, const char *title) {
-    dc_text_add(out, "<section aria-labelledby=\"%s\">\n<h2 id=\"%s\">", id, id);
-    text(out, title);
-    dc_text_add(out, "</h2>\n");
-}
-
-static void section_end(dc_text *out) {
-    dc_text_add(out, "</section>\n");
-}
-
-static void figure_open(dc_text *out, const char *about) {
-    dc_text_add(out, "<figure><div class=\"picture\" role=\"img\" aria-label=\"");
-    text(out, about);
-    dc_text_add(out, "\">\n");
-}
-
-static void figure_close(dc_text *out, const char *title) {
-    dc_text_add(out, "</div><figcaption>");
-    text(out, title);
-    dc_text_add(out, "</figcaption></figure>\n");
-}
-
-void dc_html_figure(dc_text *out, const char *title, const char *about, const dc_text *svg) {
-    figure_open(out, about);
-    dc_text_bytes(out, svg->bytes, svg->used);
-    figure_close(out, title);
-}
-
-// --- ranks ---
-
-static int distinct_envs(const page *p) {
-    int count = 0;
-    for (int g = 0; g < p->runs->group_count; g++) {
-        int before = 0;
-        while (strcmp(p->runs->groups[before].env, p->runs->groups[g].env) != 0)
-            before++;
-        count += before == g;
-    }
-    return count;
-}
-
-// Whether group g is the first of those with a score of this metric in its environment (or with its
-// label).
-static bool first_with(const page *p, int g, const char *metric, bool by_label) {
-    const dc_report_group *groups = p->runs->groups;
-    if (!dc_table_find(p->table, &groups[g], metric)) return false;
-    for (int b = 0; b < g; b++)
-        if (!strcmp(by_label ? groups[b].label : groups[b].env,
-                    by_label ? groups[g].label : groups[g].env) &&
-            dc_table_find(p->table, &groups[b], metric))
-            return false;
-    return true;
-}
-
-static const dc_score *best_success(const page *p, const char *env) {
-    const dc_score *best = NULL;
+static dc_status find_envs(page *p) {
+    const dc_runs *runs = p->runs;
+    env_facts *envs = dc_arena_take(p->arena, (size_t)runs->env_count * sizeof *envs);
+    if (!envs) return DC_NO_MEMORY;
+    p->envs = envs;
+    for (int e = 0; e < runs->env_count; e++)
+        envs[e].evaluations = DC_LAST_EVALUATIONS;
+    for (int g = 0; g < runs->group_count; g++)
+        p->seeds = p->seeds || runs->groups[g].count > 1;
     for (int i = 0; i < p->table->count; i++) {
         const dc_score *s = &p->table->scores[i];
-        if (s->metric == DC_METRIC_OVERALL && (!env || !strcmp(s->group->env, env)) &&
-            (!best || s->over.mean > best->over.mean))
-            best = s;
+        if (s->metric == DC_METRIC_OVERALL) rank(p, &envs[s->group->env_place], s);
     }
-    return best;
+    return DC_OK;
 }
 
-// The first score of an environment that the paper has a figure for; NULL if there is none.
-static const dc_score *published(const page *p, const char *env) {
-    for (int i = 0; i < p->table->count; i++) {
-        const dc_score *s = &p->table->scores[i];
-        if (s->metric == DC_METRIC_OVERALL && s->published && !strcmp(s->group->env, env)) return s;
+static dc_status find_options(page *p) {
+    const dc_runs *runs = p->runs;
+    dc_names names;
+    size_t most = 0;
+    dc_names_init(&names, p->arena);
+    for (int g = 0; g < runs->group_count; g++)
+        most += (size_t)runs->groups[g].runs[0]->option_count;
+    option_facts *options = dc_arena_take(p->arena, (most + 1) * sizeof *options);
+    if (!options) return DC_NO_MEMORY;
+    p->options = options;
+    for (int g = 0; g < runs->group_count; g++) {
+        const dc_report_run *run = runs->groups[g].runs[0];
+        for (const dc_json *m = run->config->child; m; m = m->next) {
+            int place;
+            if (!dc_runs_counts(run, m->key)) continue;
+            DC_TRY(dc_names_put(&names, m->key, &place));
+            option_facts *o = &options[place];
+            if (!o->key) *o = (option_facts){.key = m->key, .first = m};
+            o->differs = o->differs || !dc_runs_same_value(m, o->first);
+        }
     }
-    return NULL;
+    p->option_count = names.count;
+    return DC_OK;
 }
 
 // --- header ---
 
+// The last part of a path that names runs: seed-K is in the folder of its run.
+static size_t folder_name(const char *path, bool several, const char **name) {
+    size_t end = strlen(path), at = end;
+    for (int level = 0; level < 2; level++) {
+        for (at = end; at > 0 && path[at - 1] != '/';)
+            at--;
+        bool member = !strncmp(path + at, "seed-", 5) || several;
+        if (level || !member || at < 2) break;
+        end = at - 1;
+    }
+    *name = path + at;
+    return end - at;
+}
+
+// Name of a run, or of the folder that has all runs of a group; nothing if no folder has.
+static void group_name(const dc_report_group *g, dc_text *out) {
+    const char *name;
+    size_t n = folder_name(g->runs[0]->folder, g->count > 1, &name);
+    size_t all = (size_t)(name - g->runs[0]->folder) + n;
+    for (int i = 1; i < g->count; i++)
+        if (strncmp(g->runs[0]->folder, g->runs[i]->folder, all) != 0 ||
+            g->runs[i]->folder[all] != '/')
+            return;
+    dc_text_bytes(out, name, n);
+}
+
 static void default_title(const page *p, dc_text *out) {
     const dc_report_group *g = p->runs->groups;
-    int envs = distinct_envs(p), count = p->runs->group_count;
+    int envs = p->runs->env_count, count = p->runs->group_count;
     if (count == 1)
         dc_text_add(out, "%s on %s", g->label, g->env);
     else if (envs == 1)
@@ -202,8 +156,8 @@ static void summary_success(const dc_score *best, dc_text *out) {
     if (best->published) {
         dc_text_add(out, "; published: ");
         dc_markup_fixed(out, best->paper.mean, 0);
-        dc_text_add(out, " ± ");
-        dc_markup_fixed(out, best->paper.sd, 0);
+        if (isfinite(best->paper.sd)) dc_text_add(out, " ± ");
+        if (isfinite(best->paper.sd)) dc_markup_fixed(out, best->paper.sd, 0);
     }
     dc_text_add(out, ".");
 }
@@ -214,39 +168,145 @@ static void lock_sentence(const page *p, dc_text *out) {
     if (out->used && out->bytes[out->used - 1] == '\n') out->bytes[--out->used] = 0;
 }
 
+static bool all_alone(const page *p) {
+    bool all = true;
+    for (int i = 0; i < p->runs->count; i++)
+        all = all && p->runs->runs[i].alone;
+    return all;
+}
+
+// Whether any run logged held-out rows.
+static bool held_out(const page *p) {
+    for (int i = 0; i < p->runs->count; i++)
+        for (int c = 0; c < p->runs->runs[i].train.columns; c++)
+            if (!strncmp(p->runs->runs[i].train.names[c], "val_", 4)) return true;
+    return false;
+}
+
 static void summary(const page *p, dc_text *out) {
-    const dc_score *best = best_success(p, NULL);
-    if (best)
-        summary_success(best, out);
+    if (p->best)
+        summary_success(p->best, out);
     else if (p->lock_count)
         lock_sentence(p, out);
     else
-        dc_text_add(out, "%d run%s trained, none evaluated yet.", p->runs->count,
-                    p->runs->count == 1 ? "" : "s");
+        dc_text_add(out, "%d run%s trained%s.", p->runs->count, p->runs->count == 1 ? "" : "s",
+                    !all_alone(p) ? ", none evaluated yet"
+                    : held_out(p)
+                        ? " on data without an environment, and measured on held-out rows. "
+                          "To play a policy, use an environment of your own (docs/api.md)"
+                        : " on data without an environment. To measure what was learned, "
+                          "hold rows out: put X-val.npz beside X.npz, or give --val. To play a "
+                          "policy, use an environment of your own (docs/api.md)");
 }
 
 static void fact(dc_text *out, int value, const char *name) {
     dc_text_add(out, "<div><dt>%s%s</dt><dd>%d</dd></div>\n", name, value == 1 ? "" : "s", value);
 }
 
-static void write_header(const page *p, const char *title) {
-    dc_text line;
-    dc_text_init(&line);
-    summary(p, &line);
-    dc_text_add(p->out, "<header>\n<p class=\"kicker\">dcrl report</p>\n");
-    element(p->out, "h1", title);
-    dc_text_add(p->out, "<p class=\"lead\">");
-    text(p->out, line.bytes);
-    dc_text_add(p->out, "</p>\n<dl class=\"facts\">\n");
+// An empty text; a failure of what it held is the page's.
+static void start_again(dc_text *out, dc_text *value) {
+    dc_text_follow(out, value);
+    dc_text_fini(value);
+    dc_text_init(value);
+}
+
+// A fact in words: <dt>name</dt><dd>what value ends with</dd>; follows and clears value. Nothing if it is empty.
+static void fact_text(dc_text *out, const char *name, dc_text *value) {
+    if (value->used) {
+        dc_text_add(out, "<div><dt>%s</dt><dd>", name);
+        text(out, value->bytes);
+        dc_text_add(out, "</dd></div>\n");
+    }
+    start_again(out, value);
+}
+
+// A value, and under it at which step it was found.
+static void value_fact(dc_text *out, const char *name, double x, const char *unit, int64_t step) {
+    char count[DC_COUNT_MAX];
+    if (!isfinite(x)) return;
+    dc_text_add(out, "<div><dt>%s, step %s</dt><dd>", name, dc_markup_count(step, count));
+    dc_markup_fixed(out, x, 1);
+    dc_text_add(out, "%s</dd></div>\n", unit);
+}
+
+// Of the group whose result stands in the summary.
+static void score_facts(const page *p, dc_text *value) {
+    const dc_report_group *g = p->best ? p->best->group : p->runs->groups;
+    bool held_out = !p->best && p->runs->group_count == 1;
+    if (!p->best && !held_out) return;
+    dc_best b = p->best ? dc_facts_success(g) : dc_facts_held_out(g);
+    int64_t episodes = p->best ? dc_facts_episodes(g->runs[0]) : 0;
+    const char *unit = p->best ? " %" : " steps";
+    value_fact(p->out, p->best ? "best evaluation" : "best held-out error", b.best, unit,
+               b.best_step);
+    value_fact(p->out, p->best ? "last evaluation" : "last held-out error", b.last, unit,
+               b.last_step);
+    if (episodes) dc_text_add(value, "%" PRId64, episodes);
+    fact_text(p->out, "episodes each", value);
+}
+
+static dc_status run_facts(const page *p, dc_text *value) {
+    double longest = NAN;
+    dc_names known;
+    dc_text all;
+    int place;
+    dc_names_init(&known, p->arena);
+    dc_text_init(&all);
+    for (int i = 0; i < p->runs->count; i++) {
+        const dc_report_run *run = &p->runs->runs[i];
+        longest = fmax(longest, dc_facts_seconds(run));
+        int before = known.count;
+        dc_facts_device(run, value);
+        if (value->used) DC_TRY(dc_names_put(&known, value->bytes, &place));
+        if (known.count > before) dc_text_add(&all, "%s%s", place ? ", " : "", value->bytes);
+        start_again(p->out, value);
+    }
+    fact_text(p->out, "device", &all);
+    if (isfinite(longest)) dc_facts_duration(longest, value);
+    fact_text(p->out, p->runs->count == 1 ? "training" : "training, longest run", value);
+    return DC_OK;
+}
+
+static dc_status write_facts(const page *p) {
     int open = 0;
+    dc_text value;
+    dc_text_init(&value);
+    dc_text_add(p->out, "<dl class=\"facts\">\n");
     for (int i = 0; i < p->runs->count; i++)
         open += !p->runs->runs[i].done;
-    fact(p->out, p->runs->count, "run");
-    fact(p->out, distinct_envs(p), "environment");
-    fact(p->out, p->runs->group_count, "group");
+    if (p->runs->count > 1) {
+        fact(p->out, p->runs->count, "run");
+        fact(p->out, p->runs->env_count, all_alone(p) ? "data set" : "environment");
+        fact(p->out, p->runs->group_count, "group");
+    }
     if (open) dc_text_add(p->out, "<div><dt>still training</dt><dd>%d</dd></div>\n", open);
-    dc_text_add(p->out, "</dl>\n</header>\n");
+    score_facts(p, &value);
+    dc_status status = run_facts(p, &value);
+    dc_text_add(p->out, "</dl>\n");
+    dc_text_follow(p->out, &value);
+    dc_text_fini(&value);
+    return status;
+}
+
+static dc_status write_header(const page *p, const char *title) {
+    dc_text line;
+    dc_text_init(&line);
+    dc_text_add(p->out, "<header>\n<p class=\"kicker\">dcrl report");
+    if (p->runs->group_count == 1) group_name(p->runs->groups, &line);
+    if (line.used) dc_text_add(p->out, " · <span>");
+    if (line.used) text(p->out, line.bytes);
+    dc_text_add(p->out, line.used ? "</span></p>\n" : "</p>\n");
+    start_again(p->out, &line);
+    element(p->out, "h1", title);
+    summary(p, &line);
+    dc_text_add(p->out, "<p class=\"lead\">");
+    dc_text_follow(p->out, &line);
+    text(p->out, line.bytes);
+    dc_text_add(p->out, "</p>\n");
     dc_text_fini(&line);
+    DC_TRY(write_facts(p));
+    dc_text_add(p->out, "</header>\n");
+    return DC_OK;
 }
 
 // --- success ---
@@ -274,13 +334,8 @@ static void paper_cell(const page *p, const dc_score *s) {
     cell_close(p->out);
 }
 
-// The paper marks what comes within 95 % of the best; so do we.
-static void overall_cells(const page *p, const dc_score *s, const dc_score *best) {
-    bool good = s->over.mean >= 0.95 * best->over.mean;
-    cell_open(p->out, "overall", good ? "number best" : "number");
-    spread(p->out, &s->over, 1);
-    meter(p->out, s->over.mean / 100);
-    cell_close(p->out);
+// The interquartile mean, with its interval where there is one.
+static void iqm_cell(const page *p, const dc_score *s) {
     cell_open(p->out, "IQM [95 %]", "number");
     dc_markup_fixed(p->out, s->iqm, 1);
     if (isfinite(s->interval.low)) {
@@ -291,46 +346,70 @@ static void overall_cells(const page *p, const dc_score *s, const dc_score *best
         dc_text_add(p->out, "]</small>");
     }
     cell_close(p->out);
-    if (published(p, s->group->env)) paper_cell(p, s);
+}
+
+// The paper marks what comes within 95 % of the best; so do we.
+static void overall_cells(const page *p, const dc_score *s) {
+    const env_facts *env = &p->envs[s->group->env_place];
+    cell_open(p->out, "overall", s->best ? "number best" : "number");
+    spread(p->out, &s->over, 1);
+    meter(p->out, s->over.mean / 100);
+    cell_close(p->out);
+    if (env->seeds > 1) iqm_cell(p, s);
+    if (env->published) paper_cell(p, s);
     cell_open(p->out, "seeds", "number");
     dc_text_add(p->out, "%d", s->over.count);
     cell_close(p->out);
 }
 
-static void success_row(const page *p, const dc_report_group *first, const dc_score *overall,
-                        const dc_score *best) {
-    row_open(p->out, overall->group->label);
-    for (int i = 0; i < p->table->count; i++) {
-        const dc_score *s = &p->table->scores[i];
-        if (s->group == first && s->metric == DC_METRIC_TASK)
-            success_cell(p, dc_table_find(p->table, overall->group, s->name), s->task);
-    }
-    overall_cells(p, overall, best);
+// A group's name, that of its folder, and steps.
+static void group_row(const page *p, const dc_score *overall) {
+    const dc_report_group *g = overall->group;
+    char count[DC_COUNT_MAX];
+    dc_text name;
+    dc_text_init(&name);
+    group_name(g, &name);
+    dc_text_follow(p->out, &name);
+    dc_text_add(p->out, "<tr role=\"row\"><th role=\"rowheader\" scope=\"row\">");
+    dc_plot_key(p->out, g->style);
+    text(p->out, g->label);
+    dc_text_add(p->out, "<small>");
+    text(p->out, name.bytes);
+    dc_text_add(p->out, "%s%s steps</small></th>", name.used ? " · " : "",
+                dc_markup_count(overall->steps, count));
+    dc_text_fini(&name);
+}
+
+static void success_row(const page *p, const dc_report_group *first, const dc_score *overall) {
+    int count;
+    const dc_score *scores = dc_table_of(p->table, first, &count);
+    group_row(p, overall);
+    for (int i = 0; i < count; i++)
+        if (scores[i].metric == DC_METRIC_TASK)
+            success_cell(p, dc_table_find(p->table, overall->group, scores[i].name),
+                         scores[i].task);
+    overall_cells(p, overall);
     row_close(p->out);
 }
 
 static void success_head(const page *p, const dc_report_group *first) {
+    int count;
+    const dc_score *scores = dc_table_of(p->table, first, &count);
     table_open(p->out, first->env);
     head(p->out, "agent");
-    for (int i = 0; i < p->table->count; i++)
-        if (p->table->scores[i].group == first && p->table->scores[i].metric == DC_METRIC_TASK)
-            head(p->out, p->table->scores[i].task);
+    for (int i = 0; i < count; i++)
+        if (scores[i].metric == DC_METRIC_TASK) head(p->out, scores[i].task);
     head(p->out, "overall");
-    head(p->out, "IQM [95 %]");
-    if (published(p, first->env)) head(p->out, "published");
+    if (p->envs[first->env_place].seeds > 1) head(p->out, "IQM [95 %]");
+    if (p->envs[first->env_place].published) head(p->out, "published");
     head(p->out, "seeds");
     body(p->out);
 }
 
 // How the numbers of one environment came about.
-static void success_note(const page *p, const char *env) {
-    int least = DC_LAST_EVALUATIONS;
-    const dc_score *paper = published(p, env);
-    for (int i = 0; i < p->table->count; i++) {
-        const dc_score *s = &p->table->scores[i];
-        if (s->metric == DC_METRIC_OVERALL && !strcmp(s->group->env, env) && s->evaluations < least)
-            least = s->evaluations;
-    }
+static void success_note(const page *p, const env_facts *env) {
+    int least = env->evaluations;
+    const dc_score *paper = env->published;
     dc_text_add(p->out, "<p class=\"note\">");
     if (least < DC_LAST_EVALUATIONS)
         dc_text_add(p->out, "Some run has only %d evaluation%s yet. ", least,
@@ -347,16 +426,18 @@ static void success_note(const page *p, const char *env) {
     dc_text_add(p->out, "</p>\n");
 }
 
-static void success_env(const page *p, const dc_report_group *first) {
-    const dc_score *best = best_success(p, first->env);
-    success_head(p, first);
-    for (int g = 0; g < p->runs->group_count; g++) {
-        const dc_report_group *group = &p->runs->groups[g];
-        const dc_score *s = dc_table_find(p->table, group, "overall_success");
-        if (s && !strcmp(group->env, first->env)) success_row(p, first, s, best);
+static void success_env(const page *p, const dc_report_env *env) {
+    const dc_report_group *first = NULL;
+    for (int g = 0; g < env->count; g++) {
+        const dc_score *s = dc_table_find(p->table, env->groups[g], "overall_success");
+        if (!s) continue;
+        if (!first) success_head(p, env->groups[g]);
+        first = first ? first : env->groups[g];
+        success_row(p, first, s);
     }
+    if (!first) return;
     table_close(p->out);
-    success_note(p, first->env);
+    success_note(p, &p->envs[first->env_place]);
 }
 
 // Panels from .. to - 1 of the curves.
@@ -370,88 +451,281 @@ static dc_status write_panels(const page *p, int from, int to) {
                  panel->y_label, panel->count, panel->count == 1 ? "" : "s");
         dc_text svg;
         dc_text_init(&svg);
-        status = dc_plot_panel(&svg, p->curves->panels, p->curves->count, i);
-        if (status == DC_OK) dc_html_figure(p->out, panel->title, about, &svg);
+        status = dc_plot_figure(&svg, panel, 1);
+        if (status == DC_OK)
+            figure(p->out, panel->title, about, &svg,
+                   panel->percent ? NULL : dc_meaning(panel->title));
         dc_text_fini(&svg);
     }
     dc_text_add(p->out, "</div>\n");
     return status;
 }
 
+// What bands are, and what is left out.
+static void curves_note(const page *p, const char *what) {
+    dc_text_add(p->out, "<p class=\"note\">%s", what);
+    if (p->seeds) dc_text_add(p->out, "Band: one standard deviation over seeds.");
+    if (p->curves->cut)
+        dc_text_add(p->out, " The first %d groups of an environment are drawn.", DC_CURVES_MAX);
+    dc_text_add(p->out, "</p>\n");
+}
+
+// Panels from .. to - 1, an element to open for each environment.
+static dc_status write_by_env(const page *p, int from, int to, const char *what, bool open) {
+    const dc_curves *c = p->curves;
+    for (int i = from, end; i < to; i = end) {
+        for (end = i; end < to && !strcmp(c->env[end], c->env[i]);)
+            end++;
+        dc_text_add(p->out, "<details%s><summary>", open && i == from ? " open" : "");
+        text(p->out, c->env[i]);
+        dc_text_add(p->out, "%s</summary>\n", what);
+        DC_TRY(write_panels(p, i, end));
+        dc_text_add(p->out, "</details>\n");
+    }
+    return DC_OK;
+}
+
+static dc_status write_tasks(const page *p) {
+    const dc_curves *c = p->curves;
+    return write_by_env(p, c->success, c->success + c->tasks, ", each task", false);
+}
+
 static dc_status write_success(const page *p) {
-    if (!best_success(p, NULL)) return DC_OK;
+    if (!p->best) return DC_OK;
     section(p->out, "success", "Success");
     dc_text_add(p->out,
                 "<p>Percent of episodes that reach the goal: the mean over a run's last three "
-                "evaluations, then mean and standard deviation over seeds. Marked: within 95 %% of "
-                "the best. IQM: interquartile mean over tasks and seeds, with its 95 %% interval "
-                "(stratified bootstrap).</p>\n");
-    for (int g = 0; g < p->runs->group_count; g++)
-        if (first_with(p, g, "overall_success", false)) success_env(p, &p->runs->groups[g]);
-    dc_text_add(p->out, "<h3>Learning curves</h3>\n<p class=\"note\">Band: one standard deviation "
-                        "over seeds.</p>\n");
-    dc_status status = write_panels(p, 0, p->curves->success);
+                "evaluations%s. Marked: within 95 %% of the best.%s</p>\n",
+                p->seeds ? ", then mean and standard deviation over seeds"
+                         : "; one seed each, so how far seeds differ is not known",
+                p->seeds ? " IQM: interquartile mean over tasks and seeds, with its 95 % interval "
+                           "(stratified bootstrap) where there are several seeds."
+                         : "");
+    for (int e = 0; e < p->runs->env_count; e++)
+        success_env(p, &p->runs->envs[e]);
+    dc_text_add(p->out, "<h3>Learning curves</h3>\n");
+    curves_note(p, "");
+    DC_TRY(write_panels(p, 0, p->curves->success));
+    DC_TRY(write_tasks(p));
     section_end(p->out);
-    return status;
+    return DC_OK;
 }
 
-// --- one metric, agents by environments ---
+// --- methods and tasks ---
 
-// The least or greatest mean of a metric in one environment.
-static double extreme(const page *p, const char *metric, const char *env, bool least) {
-    double best = NAN;
-    for (int i = 0; i < p->table->count; i++) {
-        const dc_score *s = &p->table->scores[i];
-        if (strcmp(s->name, metric) != 0 || strcmp(s->group->env, env) != 0) continue;
-        best = least ? fmin(best, s->over.mean) : fmax(best, s->over.mean);
-    }
-    return best;
+static void compare_figure(dc_text *out, const dc_score *s) {
+    dc_text_add(out, "<small class=\"paper\">published ");
+    dc_markup_fixed(out, s->paper.mean, 0);
+    if (isfinite(s->paper.sd)) dc_text_add(out, " ± ");
+    if (isfinite(s->paper.sd)) dc_markup_fixed(out, s->paper.sd, 0);
+    dc_text_add(out, "</small>");
+    if (!s->beyond || s->over.count < 2) return; // no interval, no mark
+    dc_text_add(out, " <b class=\"%s\">%s", s->beyond > 0 ? "above" : "below",
+                s->beyond > 0 ? "▲ +" : "▼ ");
+    dc_markup_fixed(out, s->over.mean - s->paper.mean, 1);
+    dc_text_add(out, "</b>");
 }
 
-static void matrix_cell(const page *p, const char *metric, const char *label, const char *env,
-                        bool least) {
-    const dc_score *s = NULL;
-    for (int g = 0; g < p->runs->group_count && !s; g++)
-        if (!strcmp(p->runs->groups[g].env, env) && !strcmp(p->runs->groups[g].label, label))
-            s = dc_table_find(p->table, &p->runs->groups[g], metric);
-    bool best = s && least && s->over.mean <= extreme(p, metric, env, true);
-    cell_open(p->out, env, !s ? "number none" : best ? "number best" : "number");
+static void compare_interval(dc_text *out, const dc_score *s) {
+    dc_text_add(out, " <small>[");
+    dc_markup_fixed(out, s->mean95.low, 1);
+    dc_text_add(out, ", ");
+    dc_markup_fixed(out, s->mean95.high, 1);
+    dc_text_add(out, "]</small>");
+}
+
+static void compare_cell(const page *p, const dc_score *s, const char *column) {
+    cell_open(p->out, column, !s ? "number none" : s->best ? "number best" : "number");
     if (s) {
-        spread(p->out, &s->over, least && s->over.mean < 1000 ? 2 : 0);
-        if (!least) meter(p->out, s->over.mean / extreme(p, metric, env, false));
+        dc_markup_fixed(p->out, s->over.mean, 1);
+        if (s->over.count > 1) compare_interval(p->out, s);
+        dc_text_add(p->out, "<br>");
+        if (s->published) compare_figure(p->out, s);
+        dc_text_add(p->out, "%s<small>", s->published ? "<br>" : "");
+        dc_compare_behind(p->compare, s, p->out);
+        dc_text_add(p->out, "</small>");
     } else {
         dc_text_add(p->out, "–");
     }
     cell_close(p->out);
 }
 
-// Rows by agent, columns by environment; `least`: the smallest is the best, and is marked.
-static void matrix(const page *p, const char *metric, const char *caption, bool least) {
-    const dc_report_group *groups = p->runs->groups;
-    table_open(p->out, caption);
-    head(p->out, "agent");
-    for (int g = 0; g < p->runs->group_count; g++)
-        if (first_with(p, g, metric, false)) head(p->out, groups[g].env);
+static void compare_source(void *ctx, const char *task, const dc_paper_figure *f) {
+    dc_text *out = ctx;
+    dc_text_add(out, "<li>");
+    text(out, task);
+    dc_text_add(out, ": ");
+    text(out, f->source);
+    dc_text_add(out, "; data of %s, %s steps</li>\n", f->data, f->steps);
+}
+
+// That of a method; -1 for a task.
+static int row_style(const dc_compare_grid *g, int row) {
+    const dc_score *s = NULL;
+    for (int k = 0; k < g->columns && !s && g->row == g->compare->method; k++)
+        s = dc_compare_at(g, row, k);
+    return s ? s->group->style : -1;
+}
+
+static void compare_table(const page *p, const dc_compare_grid *g) {
+    table_open(p->out, "overall success");
+    head(p->out, g->what);
+    for (int k = 0; k < g->columns; k++)
+        head(p->out, g->column[k]);
     body(p->out);
-    for (int r = 0; r < p->runs->group_count; r++) {
-        if (!first_with(p, r, metric, true)) continue;
-        row_open(p->out, groups[r].label);
-        for (int g = 0; g < p->runs->group_count; g++)
-            if (first_with(p, g, metric, false))
-                matrix_cell(p, metric, groups[r].label, groups[g].env, least);
+    for (int r = 0; r < g->rows; r++) {
+        int style = row_style(g, r);
+        if (style >= 0)
+            row_open_as(p->out, g->row[r], style);
+        else
+            row_open(p->out, g->row[r]);
+        for (int k = 0; k < g->columns; k++)
+            compare_cell(p, dc_compare_at(g, r, k), g->column[k]);
         row_close(p->out);
     }
     table_close(p->out);
 }
 
+static void write_sources(const page *p) {
+    dc_text sources;
+    dc_text_init(&sources);
+    dc_compare_sources(p->compare, compare_source, &sources);
+    if (sources.used)
+        dc_text_add(p->out,
+                    "<details><summary>Where the published figures stand</summary>\n"
+                    "<ul class=\"note\">\n%s</ul></details>\n",
+                    sources.bytes);
+    dc_text_follow(p->out, &sources);
+    dc_text_fini(&sources);
+}
+
+static bool any_published(const dc_compare *c) {
+    bool any = false;
+    for (int i = 0; i < c->count; i++)
+        any = any || c->cell[i].score->published;
+    return any;
+}
+
+static void write_compare(const page *p) {
+    const dc_compare *c = p->compare;
+    if (c->count < 2) return;
+    dc_compare_grid g = dc_compare_lay(c);
+    bool published = any_published(c);
+    section(p->out, "compare", "Methods and tasks");
+    dc_text_add(
+        p->out,
+        "<p>Overall success in percent%s. %s%s%sMarked: within 95 %% of the best of the same "
+        "task and goals.</p>\n",
+        p->seeds ? "; where there are several seeds, with a 95 % interval over them "
+                   "(Student’s t; where they all agree, over their episodes, Wilson)"
+                 : "",
+        published ? "Below it what is published for the same kind of goals" : "",
+        published && p->seeds
+            ? ", and <b class=\"above\">▲</b> or <b class=\"below\">▼</b> with the "
+              "difference where that lies below or above our interval"
+            : "",
+        published ? ". " : "");
+    if (c->same_seeds || c->same_steps || c->same_data) {
+        dc_text_add(p->out, "<p class=\"note\">Everywhere: ");
+        dc_compare_common(c, p->out);
+        dc_text_add(p->out, ".</p>\n");
+    }
+    if (dc_compare_too_large(g.rows, g.columns))
+        too_large(p->out, g.rows, g.columns);
+    else
+        compare_table(p, &g);
+    write_sources(p);
+    section_end(p->out);
+}
+
+// --- one metric, agents by environments ---
+
+typedef struct matrix_of { // one metric
+    const char *metric;
+    bool least;              // the smallest is the best, and is marked
+    dc_names labels;         // rows
+    const dc_score **scores; // (labels, environments) Nullable each
+    double *best;            // (environments) mean, NaN where there is none
+    int *style;              // (labels)
+} matrix_of;
+
+static void matrix_cell(const page *p, const matrix_of *m, int row, int env) {
+    const dc_score *s = m->scores[row * p->runs->env_count + env];
+    bool best = s && m->least && s->over.mean <= m->best[env];
+    cell_open(p->out, p->runs->envs[env].name,
+              !s     ? "number none"
+              : best ? "number best"
+                     : "number");
+    if (s) {
+        spread(p->out, &s->over, m->least && s->over.mean < 1000 ? 2 : 0);
+        if (!m->least) meter(p->out, s->over.mean / m->best[env]);
+    } else {
+        dc_text_add(p->out, "–");
+    }
+    cell_close(p->out);
+}
+
+// The scores of the metric, into rows by label: of two groups with one label the first.
+static dc_status fill_matrix(const page *p, matrix_of *m) {
+    int envs = p->runs->env_count;
+    size_t cells = (size_t)m->labels.count * (size_t)envs;
+    m->scores = dc_arena_take(p->arena, cells * sizeof *m->scores);
+    m->best = dc_arena_take(p->arena, (size_t)envs * sizeof *m->best);
+    m->style = dc_arena_take(p->arena, (size_t)m->labels.count * sizeof *m->style);
+    if (!m->scores || !m->best || !m->style) return DC_NO_MEMORY;
+    for (int e = 0; e < envs; e++)
+        m->best[e] = NAN;
+    for (int g = 0; g < p->runs->group_count; g++) {
+        const dc_report_group *group = &p->runs->groups[g];
+        const dc_score *s = dc_table_find(p->table, group, m->metric);
+        if (!s) continue;
+        int row = dc_names_find(&m->labels, group->label), e = group->env_place;
+        m->style[row] = group->style;
+        if (!m->scores[row * envs + e]) m->scores[row * envs + e] = s;
+        m->best[e] = m->least ? fmin(m->best[e], s->over.mean) : fmax(m->best[e], s->over.mean);
+    }
+    return DC_OK;
+}
+
+static void write_matrix(const page *p, const matrix_of *m, const char *caption) {
+    table_open(p->out, caption);
+    head(p->out, "agent");
+    for (int e = 0; e < p->runs->env_count; e++)
+        if (isfinite(m->best[e])) head(p->out, p->runs->envs[e].name);
+    body(p->out);
+    for (int r = 0; r < m->labels.count; r++) {
+        row_open_as(p->out, m->labels.name[r], m->style[r]);
+        for (int e = 0; e < p->runs->env_count; e++)
+            if (isfinite(m->best[e])) matrix_cell(p, m, r, e);
+        row_close(p->out);
+    }
+    table_close(p->out);
+}
+
+// Rows by agent, columns by environment.
+static dc_status matrix(const page *p, const char *metric, const char *caption, bool least) {
+    matrix_of m = {.metric = metric, .least = least};
+    int place;
+    dc_names_init(&m.labels, p->arena);
+    for (int g = 0; g < p->runs->group_count; g++)
+        if (dc_table_find(p->table, &p->runs->groups[g], metric))
+            DC_TRY(dc_names_put(&m.labels, p->runs->groups[g].label, &place));
+    if (dc_compare_too_large(m.labels.count, p->runs->env_count))
+        return too_large(p->out, m.labels.count, p->runs->env_count), DC_OK;
+    DC_TRY(fill_matrix(p, &m));
+    write_matrix(p, &m, caption);
+    return DC_OK;
+}
+
 static dc_status lock_panel(void *ctx, const dc_panel *panels, int count, int which) {
     dc_text svg;
     dc_text_init(&svg);
-    dc_status status = dc_plot_panel(&svg, panels, count, which);
+    (void)count;
+    dc_status status = dc_plot_figure(&svg, &panels[which], 1);
     char about[256];
     snprintf(about, sizeof about, "%s: %s against %s, one curve per agent", panels[which].title,
              panels[which].y_label, panels[which].x_label);
-    if (status == DC_OK) dc_html_figure(ctx, panels[which].title, about, &svg);
+    if (status == DC_OK) figure(ctx, panels[which].title, about, &svg, NULL);
     dc_text_fini(&svg);
     return status;
 }
@@ -459,52 +733,46 @@ static dc_status lock_panel(void *ctx, const dc_panel *panels, int count, int wh
 static dc_status write_lock(const page *p) {
     if (!p->lock_count) return DC_OK;
     section(p->out, "lock", "Combination lock");
-    if (best_success(p, NULL)) { // else it is the page's summary
+    if (p->best) { // else it is the page's summary
         dc_text line;
         dc_text_init(&line);
         lock_sentence(p, &line);
+        dc_text_follow(p->out, &line);
         element(p->out, "p", line.bytes);
         dc_text_fini(&line);
     }
-    matrix(p, "accumulated_error",
-           "A(H): mean |error| of distances of at least H/2; less is better", true);
+    DC_TRY(matrix(p, "accumulated_error",
+                  "A(H): mean |error| of distances of at least H/2; less is better", true));
     dc_text_add(p->out, "<div class=\"grid\">\n");
-    dc_status status = dc_lock_panels(p->locks, p->lock_count, lock_panel, p->out);
+    dc_status status = dc_lock_panels(p->locks, p->lock_style, p->lock_count, lock_panel, p->out);
     dc_text_add(p->out, "</div>\n");
     section_end(p->out);
     return status;
 }
 
-static void write_speed(const page *p) {
+static dc_status write_speed(const page *p) {
     bool any = false;
     for (int i = 0; i < p->table->count; i++)
         any = any || p->table->scores[i].metric == DC_METRIC_THROUGHPUT;
-    if (!any) return;
+    if (!any) return DC_OK;
     section(p->out, "speed", "Throughput");
-    matrix(p, "steps_per_second",
-           "gradient steps per second: median of a run's log, mean over seeds", false);
+    DC_TRY(matrix(p, "steps_per_second",
+                  "gradient steps per second of a process, its seeds together (median of the log, "
+                  "mean over seeds)",
+                  false));
     section_end(p->out);
+    return DC_OK;
 }
 
 static dc_status write_training(const page *p) {
     const dc_curves *c = p->curves;
-    if (c->count == c->success) return DC_OK;
+    int first = c->success + c->tasks;
+    if (c->count == first) return DC_OK;
     section(p->out, "training", "Training");
-    dc_text_add(p->out,
-                "<p class=\"note\">Losses and norms as logged; band: one standard deviation "
-                "over seeds.</p>\n");
-    dc_status status = DC_OK;
-    for (int i = c->success, end; i < c->count && status == DC_OK; i = end) {
-        for (end = i; end < c->count && !strcmp(c->env[end], c->env[i]);)
-            end++;
-        dc_text_add(p->out, "<details%s><summary>", i == c->success ? " open" : "");
-        text(p->out, c->env[i]);
-        dc_text_add(p->out, "</summary>\n");
-        status = write_panels(p, i, end);
-        dc_text_add(p->out, "</details>\n");
-    }
+    curves_note(p, "Losses and norms as logged. ");
+    DC_TRY(write_by_env(p, first, c->count, "", true));
     section_end(p->out);
-    return status;
+    return DC_OK;
 }
 
 // --- maps ---
@@ -518,7 +786,7 @@ static void write_map(dc_text *out, const dc_report_run *run, const dc_report_ma
     dc_text_add(out, "<img alt=\"\" src=\"data:image/svg+xml;base64,");
     dc_markup_base64(out, map->bytes, map->size);
     dc_text_add(out, "\">\n");
-    figure_close(out, map->name);
+    figure_close(out, map->name, NULL);
 }
 
 // Pictures of one run, under its name.
@@ -554,126 +822,101 @@ static void write_maps(const page *p) {
 
 // --- options ---
 
-// Nullable: an option that the group's method does not have, or that does not count.
-static const dc_json *option_of(const dc_report_group *g, const char *key) {
-    return dc_runs_counts(g->runs[0], key) ? dc_json_get(g->runs[0]->config, key) : NULL;
-}
-
-// The value of the first group that has the option.
-static const dc_json *first_value(const page *p, const char *key) {
-    const dc_json *value = NULL;
-    for (int g = 0; g < p->runs->group_count && !value; g++)
-        value = option_of(&p->runs->groups[g], key);
-    return value;
-}
-
-// Whether two groups that have the option disagree.
-static bool differs(const page *p, const char *key) {
-    const dc_json *first = first_value(p, key);
-    for (int g = 0; g < p->runs->group_count; g++) {
-        const dc_json *value = option_of(&p->runs->groups[g], key);
-        if (value && !dc_runs_same_value(value, first)) return true;
-    }
-    return false;
-}
-
-// Whether an earlier group has the option too.
-static bool known_before(const page *p, int group, const char *key) {
-    for (int g = 0; g < group; g++)
-        if (option_of(&p->runs->groups[g], key)) return true;
-    return false;
-}
-
 static void value_cell(const page *p, const dc_report_group *g, const char *key) {
-    const dc_json *option = option_of(g, key);
+    const dc_json *option = dc_runs_option(g->runs[0], key);
     dc_text value;
     dc_text_init(&value);
     if (option) dc_runs_value(option, &value);
+    dc_text_follow(p->out, &value);
     cell_open(p->out, key, option ? "value" : "value none");
     text(p->out, value.used ? value.bytes : option ? "(empty)" : "–");
     cell_close(p->out);
     dc_text_fini(&value);
 }
 
-// Call for every option that counts and, as asked, differs or is the same in all groups.
-typedef void option_fn(const page *p, const dc_report_group *g, const char *key);
-static int each_option(const page *p, bool different, option_fn *call, const dc_report_group *g) {
-    int count = 0;
-    for (int k = 0; k < p->runs->group_count; k++) {
-        const dc_report_run *run = p->runs->groups[k].runs[0];
-        for (const dc_json *m = run->config->child; m; m = m->next) {
-            if (!dc_runs_counts(run, m->key) || known_before(p, k, m->key) ||
-                differs(p, m->key) != different)
-                continue;
-            if (call) call(p, g, m->key);
-            count++;
-        }
-    }
-    return count;
-}
-
-static void key_head(const page *p, const dc_report_group *g, const char *key) {
-    (void)g;
-    head(p->out, key);
-}
-
-static void key_value(const page *p, const dc_report_group *g, const char *key) {
+static void key_value(const page *p, const option_facts *o) {
     dc_text value;
-    (void)g;
     dc_text_init(&value);
-    dc_runs_value(first_value(p, key), &value);
+    dc_runs_value(o->first, &value);
+    dc_text_follow(p->out, &value);
     dc_text_add(p->out, "<div><dt>");
-    text(p->out, key);
+    text(p->out, o->key);
     dc_text_add(p->out, "</dt><dd>");
     text(p->out, value.used ? value.bytes : "(empty)");
     dc_text_add(p->out, "</dd></div>\n");
     dc_text_fini(&value);
 }
 
+static void write_different(const page *p) {
+    table_open(p->out, "what differs between groups");
+    head(p->out, "group");
+    for (int o = 0; o < p->option_count; o++)
+        if (p->options[o].differs) head(p->out, p->options[o].key);
+    body(p->out);
+    for (int g = 0; g < p->runs->group_count; g++) {
+        char name[512];
+        const dc_report_group *group = &p->runs->groups[g];
+        snprintf(name, sizeof name, "%.200s · %.250s", group->env, group->label);
+        row_open(p->out, name);
+        for (int o = 0; o < p->option_count; o++)
+            if (p->options[o].differs) value_cell(p, group, p->options[o].key);
+        row_close(p->out);
+    }
+    table_close(p->out);
+}
+
+static void write_same(const page *p) {
+    bool one = p->runs->group_count == 1;
+    dc_text_add(p->out, "<details%s><summary>%s</summary>\n<dl class=\"same\">\n",
+                one ? " open" : "", one ? "All options" : "Same in all groups that have it");
+    for (int o = 0; o < p->option_count; o++)
+        if (!p->options[o].differs) key_value(p, &p->options[o]);
+    dc_text_add(p->out, "</dl></details>\n");
+}
+
 static void write_options(const page *p) {
+    int different = 0;
+    for (int o = 0; o < p->option_count; o++)
+        different += p->options[o].differs;
     section(p->out, "options", "Options");
-    if (each_option(p, true, NULL, NULL)) {
-        table_open(p->out, "what differs between groups");
-        head(p->out, "group");
-        each_option(p, true, key_head, NULL);
-        body(p->out);
-        for (int g = 0; g < p->runs->group_count; g++) {
-            char name[512];
-            const dc_report_group *group = &p->runs->groups[g];
-            snprintf(name, sizeof name, "%.200s · %.250s", group->env, group->label);
-            row_open(p->out, name);
-            each_option(p, true, value_cell, group);
-            row_close(p->out);
-        }
-        table_close(p->out);
-    }
-    if (each_option(p, false, NULL, NULL)) {
-        bool one = p->runs->group_count == 1;
-        dc_text_add(p->out, "<details%s><summary>%s</summary>\n<dl class=\"same\">\n",
-                    one ? " open" : "", one ? "All options" : "Same in all groups that have it");
-        each_option(p, false, key_value, NULL);
-        dc_text_add(p->out, "</dl></details>\n");
-    }
+    if (different && dc_compare_too_large(p->runs->group_count, different))
+        too_large(p->out, p->runs->group_count, different);
+    else if (different)
+        write_different(p);
+    if (p->option_count > different) write_same(p);
     section_end(p->out);
 }
 
 // --- how to repeat it ---
 
 // The distinct values of a text option over a group's runs.
-static void provenance(const page *p, const dc_report_group *g, const char *key, const char *name) {
-    const char *join = "";
+static dc_status provenance(const page *p, const dc_report_group *g, const char *key,
+                            const char *name) {
+    dc_names known;
+    dc_names_init(&known, p->arena);
     dc_text_add(p->out, "<div><dt>%s</dt><dd>", name);
     for (int i = 0; i < g->count; i++) {
         const dc_json *v = dc_json_get(g->runs[i]->config, key);
-        bool seen = !v || v->kind != DC_JSON_STRING;
-        for (int k = 0; k < i && !seen; k++)
-            seen = dc_runs_same_value(v, dc_json_get(g->runs[k]->config, key));
-        if (seen) continue;
-        dc_text_add(p->out, "%s", join);
+        int place, before = known.count;
+        if (!v || v->kind != DC_JSON_STRING) continue;
+        DC_TRY(dc_names_put(&known, v->text, &place));
+        if (place < before) continue;
+        dc_text_add(p->out, "%s", place ? ", " : "");
         text(p->out, v->text);
-        join = ", ";
     }
     dc_text_add(p->out, "</dd></div>\n");
+    return DC_OK;
+}
+
+// A command whose lines break between flags: each is a box with its value. The text is written over.
+static void command_text(dc_text *out, char *line) {
+    for (char *next; line; line = next) {
+        next = strstr(line, " --");
+        if (next) *next++ = 0;
+        dc_text_add(out, "<span>");
+        text(out, line);
+        dc_text_add(out, "</span>%s", next ? " " : "");
+    }
 }
 
 static dc_status write_recipe(const page *p, const dc_report_group *g) {
@@ -685,19 +928,20 @@ static dc_status write_recipe(const page *p, const dc_report_group *g) {
     dc_text_add(p->out, " · ");
     text(p->out, g->label);
     dc_text_add(p->out, "</summary>\n<pre tabindex=\"0\"><code>");
-    text(p->out, command.bytes);
+    command_text(p->out, command.bytes);
     dc_text_add(p->out, "</code></pre>\n<dl class=\"same\">\n<div><dt>runs</dt><dd>");
     for (int i = 0; i < g->count; i++) {
         dc_text_add(p->out, i ? ", " : "");
         text(p->out, g->runs[i]->folder);
     }
     dc_text_add(p->out, "</dd></div>\n");
-    provenance(p, g, "build", "build");
-    provenance(p, g, "data_hash", "data hash");
-    dc_text_add(p->out, "</dl></details>\n");
-    dc_status status = dc_text_status(&command);
+    dc_text_follow(p->out, &command);
     dc_text_fini(&command);
-    return status;
+    DC_TRY(provenance(p, g, "build", "build"));
+    DC_TRY(provenance(p, g, "arithmetic", "computed with"));
+    DC_TRY(provenance(p, g, "data_hash", "data hash"));
+    dc_text_add(p->out, "</dl></details>\n");
+    return DC_OK;
 }
 
 static dc_status write_recipes(const page *p) {
@@ -715,11 +959,14 @@ static dc_status write_recipes(const page *p) {
 // Lock results under the labels that the tables use.
 static dc_status collect_locks(page *p) {
     p->locks = calloc((size_t)p->runs->count, sizeof *p->locks);
-    if (!p->locks) return dc_fail(DC_NO_MEMORY, NULL, "no memory for the results");
+    p->lock_style = dc_arena_take(p->arena, (size_t)p->runs->count * sizeof *p->lock_style);
+    if (!p->locks || !p->lock_style)
+        return dc_fail(DC_NO_MEMORY, NULL, "no memory for the results");
     for (int g = 0; g < p->runs->group_count; g++)
         for (int i = 0; i < p->runs->groups[g].count; i++) {
             const dc_lock_result *result = p->runs->groups[g].runs[i]->result;
             if (!result) continue;
+            p->lock_style[p->lock_count] = p->runs->groups[g].style;
             dc_lock_result *copy = &p->locks[p->lock_count++];
             *copy = *result;
             snprintf(copy->agent, sizeof copy->agent, "%s", p->runs->groups[g].label);
@@ -731,17 +978,21 @@ static void write_start(const page *p, const char *title) {
     dc_text_add(p->out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                         "<meta name=\"color-scheme\" content=\"light dark\">\n");
+    if (p->refresh)
+        dc_text_add(p->out, "<meta http-equiv=\"refresh\" content=\"%d\">\n", p->refresh);
     element(p->out, "title", title);
-    dc_text_add(p->out, "<style>\n%s</style>\n</head>\n<body>\n<main>\n", dc_page_css);
+    dc_text_add(p->out, "<style>\n%s%s</style>\n</head>\n<body>\n<main>\n", dc_page_css,
+                dc_plot_dark);
 }
 
 static dc_status write_page(const page *p, const char *title) {
     write_start(p, title);
-    write_header(p, title);
+    DC_TRY(write_header(p, title));
+    write_compare(p);
     DC_TRY(write_success(p));
     write_maps(p);
     DC_TRY(write_lock(p));
-    write_speed(p);
+    DC_TRY(write_speed(p));
     DC_TRY(write_training(p));
     write_options(p);
     DC_TRY(write_recipes(p));
@@ -750,13 +1001,22 @@ static dc_status write_page(const page *p, const char *title) {
     return dc_text_status(p->out);
 }
 
-dc_status dc_html_page(const dc_runs *runs, const dc_table *table, const dc_curves *curves,
-                       const char *title, dc_text *out) {
-    page p = {.out = out, .runs = runs, .table = table, .curves = curves};
+dc_status dc_html_page(const dc_runs *runs, const dc_table *table, const dc_compare *compare,
+                       const dc_curves *curves, const char *title, int refresh, dc_arena *arena,
+                       dc_text *out) {
+    page p = {.out = out,
+              .arena = arena,
+              .runs = runs,
+              .table = table,
+              .compare = compare,
+              .curves = curves,
+              .refresh = refresh};
     dc_text made;
     dc_text_init(&made);
     default_title(&p, &made);
     dc_status status = dc_text_status(&made);
+    if (status == DC_OK) status = find_envs(&p);
+    if (status == DC_OK) status = find_options(&p);
     if (status == DC_OK) status = collect_locks(&p);
     if (status == DC_OK) status = write_page(&p, title ? title : made.bytes);
     dc_text_fini(&made);

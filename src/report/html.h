@@ -4,18 +4,17 @@
 #ifndef DC_HTML_H
 #define DC_HTML_H
 
+#include "report/compare.h"
 #include "report/curves.h"
 #include "report/runs.h"
 #include "report/table.h"
 
 extern const char dc_page_css[]; // src/report/page.css, embedded
 
-// Write the page. Nullable: title (made from the runs then).
-dc_status dc_html_page(const dc_runs *runs, const dc_table *table, const dc_curves *curves,
-                       const char *title, dc_text *out);
-
-// Append a figure: `svg` is an element that this program drew (it is copied as it is), `about` says
-// in words what it shows. For panels of plot.h and for maps drawn by others.
-void dc_html_figure(dc_text *out, const char *title, const char *about, const dc_text *svg);
+// Write the page. Borrows: arena, for what is found on the way. Nullable: title (made from the runs then). A browser
+// loads it again after `refresh` seconds; 0: never.
+dc_status dc_html_page(const dc_runs *runs, const dc_table *table, const dc_compare *compare,
+                       const dc_curves *curves, const char *title, int refresh, dc_arena *arena,
+                       dc_text *out);
 
 #endif

@@ -221,8 +221,8 @@ static void point(line *l, int at, double x, spread s) {
     l->hi[at] = s.mean + s.sd;
 }
 
-static dc_series series(const char *name, int count, const line *l) {
-    return (dc_series){name, count, l->x, l->y, l->lo, l->hi};
+static dc_series series(const char *name, int style, int count, const line *l) {
+    return (dc_series){name, count, l->x, l->y, l->lo, l->hi, style, false};
 }
 
 // The whole plot is one figure; the panels alone are for pages that lay them out themselves.
@@ -231,10 +231,19 @@ static dc_status draw_whole(void *ctx, const dc_panel *panels, int count, int wh
 }
 
 dc_status dc_lock_plot(const dc_lock_result *r, int count, dc_text *out) {
-    return dc_lock_panels(r, count, draw_whole, out);
+    return dc_lock_panels(r, NULL, count, draw_whole, out);
 }
 
-dc_status dc_lock_panels(const dc_lock_result *r, int count, dc_lock_panel_fn *each, void *ctx) {
+// Nullable: style
+static int style_of(const groups *g, int agent, const dc_lock_result *r, const int *style,
+                    int count) {
+    for (int i = 0; style && i < count; i++)
+        if (!strcmp(r[i].agent, g->agents[agent])) return style[i];
+    return agent;
+}
+
+dc_status dc_lock_panels(const dc_lock_result *r, const int *style, int count,
+                         dc_lock_panel_fn *each, void *ctx) {
     _Static_assert((int)DC_LOCK_BINS <= (int)HORIZONS_MAX, "a line holds either");
     groups g = group(r, count);
     line *lines = calloc((size_t)g.agent_count * 2, sizeof *lines);
@@ -245,21 +254,23 @@ dc_status dc_lock_panels(const dc_lock_result *r, int count, dc_lock_panel_fn *e
     for (int i = 0; i < count; i++)
         if (r[i].horizon == far) any = &r[i];
     for (int a = 0; a < g.agent_count; a++) {
+        int colour = style_of(&g, a, r, style, count);
         line *up = &lines[2 * a], *across = &lines[2 * a + 1];
         for (int h = 0; h < g.horizon_count; h++)
             point(up, h, (double)g.horizons[h],
                   over_seeds(r, count, g.agents[a], g.horizons[h], -1));
         for (int b = 0; b < any->score.bins; b++)
             point(across, b, any->score.distance[b], over_seeds(r, count, g.agents[a], far, b));
-        by_horizon[a] = series(g.agents[a], g.horizon_count, up);
-        by_distance[a] = series(g.agents[a], any->score.bins, across);
+        by_horizon[a] = series(g.agents[a], colour, g.horizon_count, up);
+        by_distance[a] = series(g.agents[a], colour, any->score.bins, across);
     }
     char title[64];
     snprintf(title, sizeof title, "error by distance, H = %" PRId64, far);
     dc_panel panels[2] = {
         {"accumulated error A(H)", "horizon H", "mean |error| of distances >= H/2", true, true,
-         by_horizon, g.agent_count, false},
-        {title, "distance g - s", "mean |error|", false, true, by_distance, g.agent_count, false},
+         by_horizon, g.agent_count, false, false},
+        {title, "distance g - s", "mean |error|", false, true, by_distance, g.agent_count, false,
+         false},
     };
     int first = g.horizon_count > 1 ? 0 : 1;
     dc_status status = DC_OK;

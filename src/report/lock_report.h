@@ -27,10 +27,11 @@ dc_status dc_lock_result_read(const dc_json *object, const char *what, dc_lock_r
 void dc_lock_table(const dc_lock_result *results, int count, dc_text *out);
 // A(H) with seed bands where there are several horizons, and error by distance at the longest.
 dc_status dc_lock_plot(const dc_lock_result *results, int count, dc_text *out);
-// The same as figures apart, `each` called with every panel of the plot in turn.
+// The same as figures apart, `each` called with every panel of the plot in turn. Nullable: style, (count)
+// that of each result's agent; else by order.
 typedef dc_status dc_lock_panel_fn(void *ctx, const dc_panel *panels, int count, int which);
-dc_status dc_lock_panels(const dc_lock_result *results, int count, dc_lock_panel_fn *each,
-                         void *ctx);
+dc_status dc_lock_panels(const dc_lock_result *results, const int *style, int count,
+                         dc_lock_panel_fn *each, void *ctx);
 // Which method has the lowest long-range error at the longest horizon, and by how much.
 void dc_lock_sentence(const dc_lock_result *results, int count, dc_text *out);
 

@@ -7,23 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-// Bytes of the UTF-8 character at s that XML may hold; 0 if there is none.
-static size_t character(const char *s) {
-    const unsigned char *u = (const unsigned char *)s;
-    if (u[0] < 0x80) return u[0] >= 0x20 && u[0] != 0x7f ? 1 : 0;
-    size_t n = u[0] >= 0xf0 ? 4 : u[0] >= 0xe0 ? 3 : 2;
-    if (u[0] < 0xc2 || u[0] > 0xf4) return 0;
-    uint32_t code = u[0] & (0xffu >> (n + 1));
-    for (size_t i = 1; i < n; i++) {
-        if ((u[i] & 0xc0) != 0x80) return 0;
-        code = code << 6 | (u[i] & 0x3fu);
-    }
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    bool surrogate = code >= 0xd800 && code <= 0xdfff;
-    bool c1 = code < 0xa0, outside = code == 0xfffe || code == 0xffff || code > 0x10ffff;
-    return code < least[n] || surrogate || c1 || outside ? 0 : n;
-}
-
 int dc_markup_text(dc_text *out, const char *s, int most) {
     int length = 0;
     for (; s && *s; length++) {
@@ -31,7 +14,7 @@ int dc_markup_text(dc_text *out, const char *s, int most) {
             dc_text_add(out, "…");
             return length + 1;
         }
-        size_t n = character(s);
+        size_t n = dc_text_shown(s);
         if (n == 0) {
             dc_text_add(out, "�");
         } else if (strchr("&<>\"'", *s)) {
@@ -47,7 +30,7 @@ int dc_markup_text(dc_text *out, const char *s, int most) {
 int dc_markup_length(const char *s, int most) {
     int length = 0;
     for (; s && *s && length <= most; length++) {
-        size_t n = character(s);
+        size_t n = dc_text_shown(s);
         s += n ? n : 1;
     }
     return length;
@@ -64,6 +47,25 @@ void dc_markup_fixed(dc_text *out, double x, int decimals) {
     if (comma) *comma = '.';
     bool zero = text[0] == '-' && !text[1 + strspn(text + 1, "0.")]; // "-0.0"
     dc_text_add(out, "%s", text + zero);
+}
+
+const char *dc_markup_count(int64_t n, char out[DC_COUNT_MAX]) {
+    static const char *const unit[] = {"", "k", "M", "B", "T"};
+    if (n <= 0) return "–";
+    double x = (double)n;
+    int u = 0;
+    for (; u < 4 && x >= 999.5; u++)
+        x /= 1000;
+    snprintf(out, DC_COUNT_MAX, "%.*f", u ? (x < 9.995) + (x < 99.95) : 0, x);
+    char *point = out + strcspn(out, ".,"), *end = out + strlen(out);
+    if (*point) {
+        *point = '.';
+        while (end[-1] == '0')
+            end--;
+        end -= end - 1 == point;
+    }
+    snprintf(end, (size_t)(out + DC_COUNT_MAX - end), "%s", unit[u]);
+    return out;
 }
 
 void dc_markup_base64(dc_text *out, const char *bytes, size_t n) {

@@ -6,6 +6,7 @@
 #include "base/text.h"
 
 #include <limits.h>
+#include <stdint.h>
 
 // Append text for HTML and XML: what they reserve is escaped, what they forbid replaced, and what
 // is longer than `most` characters cut. Returns the characters shown. Nullable: s.
@@ -15,6 +16,9 @@ enum { DC_MARKUP_ALL = INT_MAX }; // for `most`: the whole text
 int dc_markup_length(const char *s, int most);
 // Append a number with a fixed count of decimals; a dash if it is not finite.
 void dc_markup_fixed(dc_text *out, double x, int decimals);
+// A count in few digits: 300k, 1.25M, 1B; a dash for 0, which stands for unknown.
+enum { DC_COUNT_MAX = 32 };
+const char *dc_markup_count(int64_t n, char out[DC_COUNT_MAX]);
 // Append bytes as base64, for a picture inside a page.
 void dc_markup_base64(dc_text *out, const char *bytes, size_t n);
 

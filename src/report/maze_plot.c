@@ -1,9 +1,10 @@
 // Mazes as SVG, see maze_plot.h. Values and paths come from rollout/; a run folder's map-*.svg files
 // are made of this, and report/html shows them.
 //
-// A panel is a nested <svg> in the maze's own coordinates, so positions are written as they are. Colours
-// are a small PNG behind the walls: one pixel per position, smoothed by the viewer. Lines have a dark edge,
-// so that they are seen on every colour.
+// A panel is a nested <svg> in the maze's own coordinates, so positions are written as they are; one group
+// in it turns y upwards, as the camera of `dcrl render` has it. Colours are a small PNG behind the walls:
+// one pixel per position, smoothed by the viewer. Lines have a dark edge, so that they are seen on every
+// colour.
 #include "report/maze_plot.h"
 
 #include "report/markup.h"
@@ -220,7 +221,7 @@ static void star(dc_text *out, double x, double y, double radius) {
     for (int k = 0; k < 10; k++) {
         double r = k % 2 ? radius * 0.42 : radius;
         dc_text_add(out, k ? "L" : " d=\"M");
-        place(out, x + r * sin(k * turn), y - r * cos(k * turn));
+        place(out, x + r * sin(k * turn), y + r * cos(k * turn)); // y goes up
     }
     dc_text_add(out, "z\"/>\n");
 }
@@ -266,16 +267,16 @@ static dc_status draw_panel(dc_text *out, const dc_maze_panel *panel, double x, 
     attribute(out, "width", WIDE);
     attribute(out, "height", high);
     dc_text_add(out, " viewBox=\"");
-    place(out, -2 - rim, -2 - rim);
+    place(out, -2 - rim, 2 - rim - 4 * (maze->rows - 2));
     dc_text_add(out, ",");
     place(out, 4 * (maze->cols - 2) + 2 * rim, 4 * (maze->rows - 2) + 2 * rim);
-    dc_text_add(out, "\">\n");
+    dc_text_add(out, "\">\n<g transform=\"scale(1,-1)\">\n");
     DC_TRY(colours(out, panel->map, most));
     walls(out, maze);
     routes(out, panel);
     dot(out, panel->map->start[0], panel->map->start[1], 0.62 * bold(maze));
     star(out, panel->map->goal[0], panel->map->goal[1], 1.25 * bold(maze));
-    dc_text_add(out, "</svg>\n<rect class=\"frame\"");
+    dc_text_add(out, "</g>\n</svg>\n<rect class=\"frame\"");
     attribute(out, "x", x);
     attribute(out, "y", y + HEAD);
     attribute(out, "width", WIDE);

@@ -1,6 +1,6 @@
 // SVG line plots, see plot.h. Numbers from run folders come in as panels of series; one <svg>
-// element goes out. It is self-contained (no style sheet, no script, no ids, so many fit into one
-// page) and its bytes depend on the input alone: coordinates and labels are formatted here from
+// element goes out. It is self-contained (no script, no ids, so many fit into one page; what recolours
+// it in the dark goes by attributes, and stands in a file's own style or once in a page's) and its bytes depend on the input alone: coordinates and labels are formatted here from
 // integers, since printf's decimal point follows the locale of the program that loads the library.
 //
 // Order of work: fit the two axes of a panel to its data, write frame, ticks and labels, then
@@ -34,6 +34,21 @@ enum {
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                       "#e69f00", "#56b4e9", "#555555", "#8c6d1f"};
 enum { COLOURS = sizeof colours / sizeof colours[0], SHAPES = 5 };
+
+// In the dark the drawing is recoloured by its attributes. The ground is that of page.css.
+const char dc_plot_dark[] =
+    "@media screen and (prefers-color-scheme: dark) {\n"
+    ".plot{fill:#e6e9ee}.plot>rect[fill=\"#fff\"]{fill:#1a1e25}.plot "
+    "[stroke=\"#fff\"]{stroke:#1a1e25}"
+    ".plot [stroke=\"#e8e8e8\"]{stroke:#2b313b}.plot [stroke=\"#888\"]{stroke:#6c7684}\n"
+    ".plot [fill=\"#555\"],.plot [fill=\"#888\"]{fill:#9aa4b2}\n"
+    ".plot [stroke=\"#0072b2\"]{stroke:#4aa8e0}.plot [fill=\"#0072b2\"]{fill:#4aa8e0}"
+    ".plot [stroke=\"#d55e00\"]{stroke:#f07f2f}.plot [fill=\"#d55e00\"]{fill:#f07f2f}\n"
+    ".plot [stroke=\"#009e73\"]{stroke:#25c195}.plot [fill=\"#009e73\"]{fill:#25c195}"
+    ".plot [stroke=\"#555555\"]{stroke:#b4bcc8}.plot [fill=\"#555555\"]{fill:#b4bcc8}\n"
+    ".plot [stroke=\"#8c6d1f\"]{stroke:#c9a545}.plot [fill=\"#8c6d1f\"]{fill:#c9a545}\n"
+    "}\n";
+
 static const double tiny = 1e-280, huge = 1e280;
 
 typedef struct axis {
@@ -143,7 +158,8 @@ static bool fit(const dc_panel *p, axis *x, axis *y) {
             if (l->hi) stretch(y, l->hi[i]);
         }
     if (p->percent && y->lo <= y->hi) stretch(y, 0), stretch(y, 100);
-    bool some_x = settle(x, false), some_y = settle(y, !p->percent);
+    if (p->from_zero && x->lo <= x->hi) stretch(x, 0);
+    bool some_x = settle(x, p->from_zero), some_y = settle(y, !p->percent);
     return some_x && some_y;
 }
 
@@ -342,9 +358,11 @@ static void add_band(dc_text *out, const dc_series *s, const axis *x, const axis
 }
 
 // The end of a line element in the style of a series; the second round of colours is dashed.
-static void add_stroke(dc_text *out, int style) {
+static void add_stroke(dc_text *out, int style, bool dotted) {
     dc_text_add(out, " stroke=\"%s\" stroke-width=\"2\"%s/>\n", colours[style % COLOURS],
-                style / COLOURS % 2 ? " stroke-dasharray=\"6 3\"" : "");
+                dotted                ? " stroke-dasharray=\"2 3\""
+                : style / COLOURS % 2 ? " stroke-dasharray=\"6 3\""
+                                      : "");
 }
 
 static void add_curve(dc_text *out, const dc_series *s, const axis *x, const axis *y, int style) {
@@ -357,7 +375,7 @@ static void add_curve(dc_text *out, const dc_series *s, const axis *x, const axi
             add_point(out, to_px(x, s->x[k]), to_px(y, s->y[k]));
         }
         dc_text_add(out, "\" fill=\"none\"");
-        add_stroke(out, style);
+        add_stroke(out, style, s->dotted);
     }
 }
 
@@ -404,25 +422,26 @@ static int legend_rows(const dc_panel *p) {
     return rows;
 }
 
-// A series keeps its colour in every panel of the figure: by where its name stands first.
-static int style_of(const dc_panel *panels, int count, const char *name) {
-    int style = 0;
-    for (int p = 0; p < count; p++)
-        for (int s = 0; s < panels[p].count; s++) {
-            const char *other = panels[p].series[s].name;
-            if (!strcmp(other ? other : "", name ? name : "")) return style;
-            bool seen = false;
-            for (int q = 0; q <= p && !seen; q++)
-                for (int t = 0; t < (q < p ? panels[q].count : s) && !seen; t++) {
-                    const char *before = panels[q].series[t].name;
-                    seen = !strcmp(before ? before : "", other ? other : "");
-                }
-            style += !seen;
-        }
-    return style;
+// A line of 24 with a marker in its middle.
+static void add_sample(dc_text *out, double x, double y, int style, bool dotted) {
+    dc_text_add(out, "<line");
+    add_attr(out, "x1", x);
+    add_attr(out, "y1", y);
+    add_attr(out, "x2", x + 24);
+    add_attr(out, "y2", y);
+    add_stroke(out, style, dotted);
+    add_marker(out, style, x + 12, y);
+    dc_text_add(out, "/>\n");
 }
 
-static void add_legend(dc_text *out, const dc_panel *panels, int count, const dc_panel *p) {
+void dc_plot_key(dc_text *out, int style) {
+    dc_text_add(out, "<svg class=\"plot key\" viewBox=\"0 0 24 12\" width=\"24\" height=\"12\" "
+                     "aria-hidden=\"true\">");
+    add_sample(out, 0, 6, style, false);
+    dc_text_add(out, "</svg>");
+}
+
+static void add_legend(dc_text *out, const dc_panel *p) {
     int row = 0;
     for (int i = 0, end; i < p->count; i = end, row++) {
         double width, y = LEGEND + row * ROW;
@@ -430,15 +449,8 @@ static void add_legend(dc_text *out, const dc_panel *panels, int count, const dc
         double x = (WIDTH - width) / 2 + 6;
         if (x < 8) x = 8;
         for (; i < end; i++) {
-            int style = style_of(panels, count, p->series[i].name);
-            dc_text_add(out, "<line");
-            add_attr(out, "x1", x);
-            add_attr(out, "y1", y - 4);
-            add_attr(out, "x2", x + 24);
-            add_attr(out, "y2", y - 4);
-            add_stroke(out, style);
-            add_marker(out, style, x + 12, y - 4);
-            dc_text_add(out, "/>\n<text");
+            add_sample(out, x, y - 4, p->series[i].style, p->series[i].dotted);
+            dc_text_add(out, "<text");
             add_attr(out, "x", x + 30);
             add_attr(out, "y", y);
             dc_text_add(out, " font-size=\"12\">");
@@ -452,8 +464,7 @@ static void add_legend(dc_text *out, const dc_panel *panels, int count, const dc
 // -----------------------------------------------------------------------------------------------
 // panel
 
-static void add_panel(dc_text *out, const dc_panel *panels, int count, int which, int column) {
-    const dc_panel *p = &panels[which];
+static void add_panel(dc_text *out, const dc_panel *p, int column) {
     axis x, y;
     bool some = fit(p, &x, &y);
     dc_text_add(out, "<g transform=\"translate(%d,0)\">\n", column * WIDTH);
@@ -475,39 +486,41 @@ static void add_panel(dc_text *out, const dc_panel *panels, int count, int which
         add_label(out, middle_x, middle_y, "font-size=\"13\" fill=\"#888\" text-anchor=\"middle\"",
                   "no data");
     for (int s = 0; some && s < p->count; s++)
-        add_band(out, &p->series[s], &x, &y, style_of(panels, count, p->series[s].name));
+        add_band(out, &p->series[s], &x, &y, p->series[s].style);
     for (int s = 0; some && s < p->count; s++) {
-        int style = style_of(panels, count, p->series[s].name);
-        add_curve(out, &p->series[s], &x, &y, style);
-        add_markers(out, &p->series[s], &x, &y, style);
+        add_curve(out, &p->series[s], &x, &y, p->series[s].style);
+        add_markers(out, &p->series[s], &x, &y, p->series[s].style);
     }
-    add_legend(out, panels, count, p);
+    add_legend(out, p);
     dc_text_add(out, "</g>\n");
 }
 
-// Panels first .. first + shown - 1 of a figure.
-static dc_status add_svg(dc_text *out, const dc_panel *panels, int count, int first, int shown) {
+static dc_status add_svg(dc_text *out, const dc_panel *panels, int count, bool alone) {
+    if (count < 1) return dc_fail(DC_BAD_INPUT, NULL, "a plot needs at least one panel");
     int rows = 1;
-    for (int p = first; p < first + shown; p++)
-        rows = legend_rows(&panels[p]) > rows ? legend_rows(&panels[p]) : rows;
-    int width = shown * WIDTH, height = HEIGHT + (rows - 1) * ROW;
+    for (int p = 0; p < count; p++) {
+        int more = legend_rows(&panels[p]);
+        rows = more > rows ? more : rows;
+    }
+    int width = count * WIDTH, height = HEIGHT + (rows - 1) * ROW;
     dc_text_add(out,
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+                "<svg class=\"plot\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
+                "width=\"%d\" "
                 "height=\"%d\" role=\"img\" font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, "
-                "'DejaVu Sans', sans-serif\" font-size=\"11.5\" fill=\"#222\">\n"
-                "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n",
-                width, height, width, height, width, height);
-    for (int p = 0; p < shown; p++)
-        add_panel(out, panels, count, first + p, p);
+                "'DejaVu Sans', sans-serif\" font-size=\"11.5\" fill=\"#222\">\n",
+                width, height, width, height);
+    if (alone) dc_text_add(out, "<style>%s</style>\n", dc_plot_dark);
+    dc_text_add(out, "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", width, height);
+    for (int p = 0; p < count; p++)
+        add_panel(out, &panels[p], p);
     dc_text_add(out, "</svg>\n");
     return dc_text_status(out);
 }
 
 dc_status dc_plot_svg(dc_text *out, const dc_panel *panels, int count) {
-    if (count < 1) return dc_fail(DC_BAD_INPUT, NULL, "a plot needs at least one panel");
-    return add_svg(out, panels, count, 0, count);
+    return add_svg(out, panels, count, true);
 }
 
-dc_status dc_plot_panel(dc_text *out, const dc_panel *panels, int count, int which) {
-    return add_svg(out, panels, count, which, 1);
+dc_status dc_plot_figure(dc_text *out, const dc_panel *panels, int count) {
+    return add_svg(out, panels, count, false);
 }

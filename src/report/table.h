@@ -24,23 +24,34 @@ typedef struct dc_score {
     const char *task;     // of a success: "task1", "overall"; else NULL
     int evaluations;      // fewest that a run's success is the mean of; 0 for other metrics
     dc_spread over;       // seeds
+    dc_interval mean95;   // of a success, percent: 95 % of its mean; NaN where it cannot be told
+    bool over_seeds;      // that interval: over seeds (Student's t), else over episodes (Wilson)
+    int64_t steps;        // of a success: last step evaluated, the least over seeds
+    bool best;            // overall: within 95 % of the best of its environment, as the paper marks
+    int beyond;           // 1, -1: the published figure lies below, above that interval; else 0
     double iqm;           // overall: of all tasks and seeds
-    dc_interval interval; // 95 % of the iqm; NaN for fewer than two seeds
+    dc_interval interval; // 95 % of the iqm; NaN for fewer than two seeds, or if not asked for
     bool published;
     dc_paper_figure paper;
-} dc_score;
+} dc_score; // what is left out is 0
 
 typedef struct dc_table {
     dc_score *scores; // (count) by group, then by metric
     int count;
+    int *first; // (groups + 1) a group's scores are first[place] .. first[place + 1] - 1
 } dc_table;
 
-// Score every group. Borrows: runs. The rows live in the arena.
-dc_status dc_table_build(dc_table *table, const dc_runs *runs, dc_arena *arena);
+// Score every group; with `every`, each score gets the interval of its iqm, which takes most of the time, else
+// the overall success alone. Borrows: runs. The rows live in the arena.
+dc_status dc_table_build(dc_table *table, const dc_runs *runs, bool every, dc_arena *arena);
 // The score of a group by name ("overall_success"); NULL when there is none.
 const dc_score *dc_table_find(const dc_table *table, const dc_report_group *group,
                               const char *name);
+// The scores of a group.
+const dc_score *dc_table_of(const dc_table *table, const dc_report_group *group, int *count);
 
+// Append text to Markdown: what that or HTML would take as their own becomes a character reference.
+void dc_table_md_text(dc_text *out, const char *s);
 // One line a score, full precision.
 void dc_table_csv(const dc_table *table, dc_text *out);
 // One table for each environment with evaluations, then A(H), then throughput.

@@ -20,12 +20,14 @@ static int part_of(const dc_actor *a, int candidates, int most) {
 
 static dc_status not_rejection(void) {
     return dc_fail(DC_USAGE, "leave them out",
-                   "--samples and --flow-steps are for runs with policy=rejection");
+                   "--samples and --flow-steps are for flow policies (policy=rejection, "
+                   "fbc, sharsa)");
 }
 
 static dc_status override(dc_actor *a, const char *key, int value) {
     char text[32];
     if (!value) return DC_OK;
+    if (!dc_options_find(a->from.method.algo->options, key)) return not_rejection();
     snprintf(text, sizeof text, "%d", value);
     return dc_options_set(a->from.method.algo->options, a->from.config, key, text);
 }
@@ -45,9 +47,7 @@ static dc_status count_candidates(const dc_actor *a, int *candidates) {
 static dc_status build(dc_actor *a, const char *path, const dc_actor_options *o) {
     const dc_checkpoint_policy *f = &a->from;
     int candidates;
-    DC_TRY(dc_checkpoint_open(&a->from, path));
-    if (!dc_options_find(f->method.algo->options, "samples") && (o->samples || o->flow_steps))
-        return not_rejection();
+    DC_TRY(dc_checkpoint_open(&a->from, path, NULL, 0));
     DC_TRY(override(a, "samples", o->samples));
     DC_TRY(override(a, "flow_steps", o->flow_steps));
     a->obs = f->method.obs;
@@ -58,16 +58,27 @@ static dc_status build(dc_actor *a, const char *path, const dc_actor_options *o)
     a->at_once = candidates > 1 ? part_of(a, candidates, o->cuda ? AT_ONCE_GPU : AT_ONCE) : a->rows;
     DC_TRY(dc_infer_new(&a->policy, DC_INFER_ACT, &f->method, &f->nets, &f->params.slabs,
                         a->at_once, a->pool));
+    a->policy->exec.quick_row = a->quick_row;
     if (!a->policy->noises && (o->samples || o->flow_steps)) return not_rejection();
     if (o->cuda) DC_TRY(dc_infer_to_gpu(a->policy, &f->params.slabs, o->precision));
-    if (!o->value) return DC_OK;
-    return dc_infer_new(&a->value, DC_INFER_QUERY, &f->method, &f->nets, &f->params.slabs,
-                        a->at_once, a->pool);
+    return o->value ? dc_actor_add_value(a) : DC_OK;
+}
+
+dc_status dc_actor_add_value(dc_actor *a) {
+    const dc_checkpoint_policy *f = &a->from;
+    if (a->value) return DC_OK;
+    dc_status status = dc_infer_new(&a->value, DC_INFER_QUERY, &f->method, &f->nets,
+                                    &f->params.slabs, a->at_once, a->pool);
+    if (a->value) a->value->exec.quick_row = a->quick_row;
+    return status;
 }
 
 dc_status dc_actor_open(dc_actor *a, const char *checkpoint, const dc_actor_options *options,
                         dc_pool *pool) {
-    *a = (dc_actor){.rows = options->rows, .seed = options->seed, .pool = pool};
+    *a = (dc_actor){.rows = options->rows,
+                    .quick_row = options->quick_row,
+                    .seed = options->seed,
+                    .pool = pool};
     DC_CHECK(a->rows > 0);
     dc_status status = build(a, checkpoint, options);
     if (status != DC_OK) dc_actor_fini(a);
@@ -82,6 +93,11 @@ void dc_actor_fini(dc_actor *a) {
 }
 
 // ---- acting ----
+
+static dc_status not_finite(const char *what) {
+    return dc_fail(DC_NOT_FINITE, "ask within what it was trained on",
+                   "NaN or Inf in %s of the policy", what);
+}
 
 typedef struct act_job { // rows that are handled together
     dc_actor *actor;
@@ -99,6 +115,7 @@ static void write_row(void *ctx, int r) {
 
 static dc_status act_some(act_job *q, int count, float *actions) {
     dc_actor *a = q->actor;
+    const dc_act_scale *scale = a->from.method.act_scale;
     if (a->policy->noises)
         dc_pool_run(a->pool, write_row, q, count);
     else
@@ -107,8 +124,11 @@ static dc_status act_some(act_job *q, int count, float *actions) {
     DC_TRY(dc_infer_run(a->policy, count));
     for (int r = 0; r < count; r++) {
         const dc_real *from = a->policy->out_cells.p + (int64_t)r * a->policy->out_cells.ld;
-        for (int c = 0; c < a->act; c++)
+        for (int c = 0; c < a->act; c++) {
+            if (!isfinite((float)from[c])) return not_finite("an action");
             actions[(int64_t)r * a->act + c] = (float)from[c];
+        }
+        if (scale) dc_act_scale_undo(scale, actions + (int64_t)r * a->act);
     }
     return DC_OK;
 }
@@ -126,13 +146,16 @@ dc_status dc_actor_act(dc_actor *a, int count, const float *rows, const uint64_t
 
 // ---- the value ----
 
+// NaN or Inf if any member says so.
 static double largest_steps(const dc_actor *a, int row) {
     const dc_infer *q = a->value;
     const dc_node *out = &q->graph.nodes[q->out];
     double most = -INFINITY;
     for (int e = 0; e < out->e; e++) {
         double x = (double)q->out_cells.p[((int64_t)e * out->rows + row) * q->out_cells.ld];
-        most = fmax(most, dc_reading_steps(q->reading, a->from.method.gamma, x));
+        double steps = dc_reading_steps(q->reading, a->from.method.gamma, x);
+        if (!isfinite((float)steps)) return NAN;
+        most = fmax(most, steps);
     }
     return most;
 }
@@ -147,8 +170,10 @@ dc_status dc_actor_steps(dc_actor *a, int count, const float *rows, const float 
             dc_infer_write(a->value, r, row, row + a->obs, actions + (int64_t)(from + r) * a->act);
         }
         DC_TRY(dc_infer_run(a->value, some));
-        for (int r = 0; r < some; r++)
+        for (int r = 0; r < some; r++) {
             steps[from + r] = (float)largest_steps(a, r);
+            if (isnan(steps[from + r])) return not_finite("a distance");
+        }
     }
     return DC_OK;
 }

@@ -16,6 +16,7 @@ typedef struct dc_actor {
     int obs, goal, act; // values of an observation, a goal and an action
     int in;             // obs + goal: values of an input row
     int rows;           // most rows per call
+    bool quick_row;
     uint64_t seed;
     int at_once;               // rows handled together
     dc_checkpoint_policy from; // method, options and weights
@@ -27,9 +28,11 @@ typedef struct dc_actor_options {
     int samples, flow_steps; // of a policy that has those options; 0: as the run was configured
     int rows;                // most rows per call
     uint64_t seed;           // of candidates
-    bool value;              // take the value along, for dc_actor_steps; on the CPU only
-    bool cuda;               // act on a GPU
-    int precision;           // of its matrix products: 0 fp32, 1 tf32
+    bool
+        quick_row; // a row that is alone goes quicker, with other last bits than among others; on the CPU
+    bool value;    // take the value along, for dc_actor_steps; on the CPU only
+    bool cuda;     // act on a GPU
+    int precision; // of its matrix products: 0 fp32, 1 tf32
 } dc_actor_options;
 
 // Borrows: pool (until fini). Nullable: pool. Errors: a file that is damaged or of another version; a
@@ -37,11 +40,14 @@ typedef struct dc_actor_options {
 dc_status dc_actor_open(dc_actor *actor, const char *checkpoint, const dc_actor_options *options,
                         dc_pool *pool);
 void dc_actor_fini(dc_actor *actor);
-// Actions (count, act) of input rows [observation | goal] (count, in), each clipped to [-1, 1]. A row's
+// Actions (count, act) of input rows [observation | goal] (count, in), each clipped to [-1, 1], or to the
+// data's own range if the run has one (act_scale). A row's
 // moment names the situation that its noise belongs to: never the same twice, see dc_actor_moment.
-// Errors: of a GPU only.
+// Errors: of a GPU; DC_NOT_FINITE for rows whose actions would be NaN or Inf.
 dc_status dc_actor_act(dc_actor *actor, int count, const float *rows, const uint64_t *moments,
                        float *actions);
+// Take the value along, if it is not there yet. Errors: DC_UNSUPPORTED for a method without one.
+dc_status dc_actor_add_value(dc_actor *actor);
 // Steps to the goal that the method's value predicts for actions (count, act) at input rows (count, in):
 // (count), the largest of the ensemble. For actors that were opened with a value.
 dc_status dc_actor_steps(dc_actor *actor, int count, const float *rows, const float *actions,

@@ -51,7 +51,7 @@ static dc_status start(evaluation *v, int e) {
     DC_TRY(dc_env_reset(&x->env, e / v->per_task + 1, v->goal + (int64_t)e * v->spec->goal));
     dc_env_observe(&x->env, v->obs + (int64_t)e * v->spec->family->obs);
     keep_position(v, e);
-    return DC_OK;
+    return dc_env_check(&x->env, v->obs + (int64_t)e * v->spec->family->obs);
 }
 
 static void keep_error(episode *x) {

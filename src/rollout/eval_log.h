@@ -5,11 +5,15 @@
 
 #include "rollout/eval.h"
 
-// Put the row of a step in its place; an older row of that step goes.
-// Errors: DC_BAD_INPUT if the file has other columns than ours.
+// Put the row of a step in its place; an older row of that step goes. Processes take turns; `stop` (Nullable)
+// ends the waiting, DC_INTERRUPTED.
+// Errors: DC_BAD_INPUT if the file has other columns than ours, or a line that is no row.
 dc_status dc_eval_log_put(const char *folder, int64_t step, uint64_t seed,
-                          const dc_eval_score *score);
+                          const dc_eval_score *score, const atomic_int *stop);
+// Whether a row can be put: a file that is there is ours, and the folder takes files. So an evaluation that could not
+// be kept is not begun.
+dc_status dc_eval_log_check(const char *folder);
 // Drop the rows of steps after `step`, and say whether that one has a row.
-dc_status dc_eval_log_cut(const char *folder, int64_t step, bool *has);
+dc_status dc_eval_log_cut(const char *folder, int64_t step, bool *has, const atomic_int *stop);
 
 #endif

@@ -10,13 +10,13 @@ typedef struct stage {
     float row[2 * OBS_MAX], action[ACT_MAX];
 } stage;
 
-static void ask(stage *s, dc_actor *actor, uint64_t moment) {
+static dc_status ask(stage *s, dc_actor *actor, uint64_t moment) {
     int obs = s->spec->family->obs;
     for (int c = 0; c < obs; c++)
         s->row[c] = (float)s->obs[c];
     for (int c = 0; c < s->spec->goal; c++)
         s->row[obs + c] = (float)s->goal[c];
-    dc_actor_act(actor, 1, s->row, &moment, s->action);
+    return dc_actor_act(actor, 1, s->row, &moment, s->action);
 }
 
 static dc_status step(stage *s, bool *success) {
@@ -39,7 +39,7 @@ static dc_status play(const dc_show *show, stage *s, dc_actor *actor, const atom
     for (int t = 0; t < s->spec->horizon && !*success; t++) {
         if (stop && atomic_load(stop)) return dc_fail(DC_INTERRUPTED, NULL, "stopped");
         if (show->progress) show->progress->fn(show->progress->ctx, t, s->spec->horizon);
-        ask(s, actor, dc_actor_moment(show->task - 1, show->episode, t));
+        DC_TRY(ask(s, actor, dc_actor_moment(show->task - 1, show->episode, t)));
         DC_TRY(step(s, success));
         dc_states_put(states, states->count++, &s->env);
     }

@@ -7,6 +7,7 @@
 #include "rollout/eval_log.h"
 #include "train/folder.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool has_policy(const dc_run *run, const dc_agent_options *agent) {
@@ -63,17 +64,17 @@ void dc_watch_close(dc_watch *watch) {
     *watch = (dc_watch){0};
 }
 
-static dc_status evaluate(dc_watch *watch, const dc_run *run, dc_eval_score *score) {
+static dc_status evaluate(dc_watch *watch, const dc_run *run, dc_actor *actor,
+                          dc_eval_score *score) {
     int episodes = (int)run->options.eval_episodes;
     char path[DC_PATH_MAX];
-    dc_actor actor;
     dc_actor_options options = {
         .rows = episodes * DC_TASKS, .seed = DC_EVAL_SEED, .cuda = run->options.device != 0};
     DC_TRY(dc_folder_checkpoint(path, run->folder, run->step));
-    DC_TRY(dc_actor_open(&actor, path, &options, run->pool));
-    dc_status status = dc_evaluate(watch->world, &actor, episodes, DC_EVAL_SEED, run->pool,
+    DC_TRY(dc_actor_open(actor, path, &options, run->pool));
+    dc_status status = dc_evaluate(watch->world, actor, episodes, DC_EVAL_SEED, run->pool,
                                    run->stop, watch->steps, score);
-    dc_actor_fini(&actor);
+    dc_actor_fini(actor);
     return status;
 }
 
@@ -81,10 +82,14 @@ dc_status dc_watch_evaluate(void *ctx, const dc_run *run, bool due) {
     dc_watch *watch = ctx;
     dc_eval_score score;
     bool has;
-    DC_TRY(dc_eval_log_cut(run->folder, run->step, &has));
+    DC_TRY(dc_eval_log_cut(run->folder, run->step, &has, run->stop));
     if (!due || has) return DC_OK;
-    DC_TRY(evaluate(watch, run, &score));
-    DC_TRY(dc_eval_log_put(run->folder, run->step, DC_EVAL_SEED, &score));
+    dc_actor *actor = malloc(sizeof *actor); // too large for a small stack
+    if (!actor) return dc_fail(DC_NO_MEMORY, NULL, "no memory to evaluate %s", run->folder);
+    dc_status status = evaluate(watch, run, actor, &score);
+    free(actor);
+    DC_TRY(status);
+    DC_TRY(dc_eval_log_put(run->folder, run->step, DC_EVAL_SEED, &score, run->stop));
     if (watch->on_score) watch->on_score(watch->on_score_ctx, run, &score);
     return DC_OK;
 }

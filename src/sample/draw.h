@@ -22,6 +22,8 @@ typedef struct dc_trajectories {
     int64_t rows;
     int64_t each;    // rows of a trajectory when all have the same number, else 0
     int64_t longest; // rows of the longest trajectory
+    // Nullable: of a table that grows, one trajectory, how many rows have an action by now (data/dataset.h)
+    const int64_t *grown;
 } dc_trajectories;
 
 typedef struct dc_pair {
@@ -48,7 +50,7 @@ DC_HD int64_t dc_trajectory_of(const dc_trajectories *set, int64_t x, int64_t sk
 }
 
 DC_HD int64_t dc_transitions(const dc_trajectories *set) {
-    return set->rows - set->count;
+    return set->grown ? *set->grown : set->rows - set->count;
 }
 
 // A uniform number below n from words 2h and 2h + 1 of a draw.
@@ -149,6 +151,7 @@ DC_HD int64_t dc_draw_future(const dc_geometric *law, dc_row_at at, uint32_t hi,
 // A mixture of goals: kinds by thresholds on a 32-bit word.
 typedef struct dc_goal_law {
     uint64_t current; // word < current: the state itself
+    uint64_t next;    // word < next: the state after it
     uint64_t future;  // word < future: a later state of the trajectory; else any row
     int uniform;      // the later state is uniform, else geometric
 } dc_goal_law;
@@ -157,8 +160,10 @@ DC_HD int64_t dc_draw_goal(const dc_trajectories *set, const dc_goal_law *law,
                            const dc_geometric *geometric, dc_row_at at, dc_u32x4 words) {
     uint32_t hi = words.v[1], lo = words.v[2];
     if (words.v[0] < law->current) return at.row;
-    if (words.v[0] >= law->future) return (int64_t)dc_below64(hi, lo, (uint64_t)set->rows);
+    if (words.v[0] >= law->future)
+        return (int64_t)dc_below64(hi, lo, (uint64_t)(set->grown ? *set->grown : set->rows));
     if (at.row == at.end) return at.row; // nothing lies ahead
+    if (words.v[0] < law->next) return at.row + 1;
     if (!law->uniform) return dc_draw_future(geometric, at, hi, lo);
     return at.row + 1 + (int64_t)dc_below64(hi, lo, (uint64_t)(at.end - at.row));
 }

@@ -20,6 +20,8 @@ enum { LINE = 3, KEPT = 16, ALIGN = 256, CHUNKS_READ_AHEAD = 8, FAULTS = 16, ERR
 typedef struct block {
     int feed; // the first that takes it
     int skip, take;
+    int rows;      // the batch, or `times` it
+    int64_t row0;  // rows of the blocks before it
     size_t offset; // within a member's part of a step
 } block;
 
@@ -42,12 +44,13 @@ typedef struct member {
 typedef struct draft { // the integers of a chunk
     uint64_t first;
     int steps;     // 0: none
-    int64_t *rows; // (member, DC_FEEDER_STEPS, block, batch)
+    int64_t *rows; // (member, DC_FEEDER_STEPS, rows of all blocks)
 } draft;
 
 struct dc_feeder {
     member *members;
     int count, batch, block_count;
+    int64_t step_rows; // of all blocks
     block blocks[DC_FEEDS_MAX];
     int block_of[DC_FEEDS_MAX]; // of each feed; -1: none
     size_t member_bytes;
@@ -62,11 +65,11 @@ struct dc_feeder {
 // ---- building ----
 
 static bool needs_block(const dc_feed *f) {
-    return f->draw == DC_DRAW_NONE && (f->column || !f->one_hot);
+    return !f->draw && (f->column || !f->one_hot);
 }
 
-static block block_for(const dc_feed *f, int feed) {
-    block b = {.feed = feed, .take = 1};
+static block block_for(const dc_feed *f, int feed, int batch) {
+    block b = {.feed = feed, .take = 1, .rows = batch * (f->times > 1 ? f->times : 1)};
     if (f->column && !f->one_hot) {
         b.skip = f->skip;
         b.take = f->take ? f->take : f->column->width;
@@ -87,22 +90,24 @@ static void list_blocks(dc_feeder *f, const dc_feeds *feeds) {
     for (int i = 0; i < feeds->feed_count; i++) {
         f->block_of[i] = -1;
         if (!needs_block(&feeds->feeds[i])) continue;
-        block b = block_for(&feeds->feeds[i], i);
+        block b = block_for(&feeds->feeds[i], i, f->batch);
         int k = 0;
         while (k < f->block_count && !same_block(feeds, &f->blocks[k], &b))
             k++;
         f->block_of[i] = k;
         if (k < f->block_count) continue;
         b.offset = at;
+        b.row0 = f->step_rows;
+        f->step_rows += b.rows;
         f->blocks[f->block_count++] = b;
-        size_t bytes = (size_t)f->batch * (size_t)b.take * sizeof(float);
+        size_t bytes = (size_t)b.rows * (size_t)b.take * sizeof(float);
         at += (bytes + ALIGN - 1) / ALIGN * ALIGN;
     }
     f->member_bytes = at;
 }
 
 static dc_status make_draft(const dc_feeder *f, draft *d) {
-    size_t rows = (size_t)f->count * DC_FEEDER_STEPS * (size_t)f->block_count * (size_t)f->batch;
+    size_t rows = (size_t)f->count * DC_FEEDER_STEPS * (size_t)f->step_rows;
     d->rows = malloc((rows + 1) * sizeof *d->rows);
     return d->rows ? DC_OK : dc_fail(DC_NO_MEMORY, "lower batch", "no memory to draw rows ahead");
 }
@@ -244,8 +249,8 @@ typedef struct job {
 } job;
 
 static int64_t *rows_of(const dc_feeder *f, const draft *d, int number, int step, int k) {
-    int64_t at = ((int64_t)number * DC_FEEDER_STEPS + step) * f->block_count + k;
-    return d->rows + at * f->batch;
+    int64_t at = ((int64_t)number * DC_FEEDER_STEPS + step) * f->step_rows;
+    return d->rows + at + f->blocks[k].row0;
 }
 
 // Copy their numbers out of a sampler that it fills.
@@ -255,7 +260,8 @@ static void take_drawn(const job *j, int number, int step, const dc_sampler *fro
         int rule = f->members[number].feeds->feeds[f->blocks[k].feed].rule;
         const int64_t *rows = dc_sampler_drawn(from, rule);
         if (rows)
-            memcpy(rows_of(f, j->draw, number, step, k), rows, (size_t)f->batch * sizeof *rows);
+            memcpy(rows_of(f, j->draw, number, step, k), rows,
+                   (size_t)f->blocks[k].rows * sizeof *rows);
     }
 }
 
@@ -326,7 +332,7 @@ static void copy_block(const job *j, int index) {
     int at = (int)(j->copy->first % DC_FEEDER_STEPS) + p.step;
     float *out = (float *)(j->out + (size_t)at * dc_feeder_bytes(f) +
                            (size_t)p.number * f->member_bytes + b->offset);
-    for (int r = 0; r < f->batch; r++, out += b->take) {
+    for (int r = 0; r < b->rows; r++, out += b->take) {
         if (column)
             dc_column_floats(column, rows[r], b->skip, b->take, out);
         else
@@ -342,7 +348,7 @@ static void want_block(void *ctx, int index) {
     const dc_column *column = f->members[p.number].feeds->feeds[b->feed].column;
     if (!column || !column->mapped) return;
     const int64_t *rows = rows_of(f, j->copy, p.number, p.step, p.k);
-    for (int r = 0; r < f->batch; r++)
+    for (int r = 0; r < b->rows; r++)
         dc_pages_want(dc_column_at(column, rows[r], b->skip),
                       (size_t)b->take * dc_type_size(column->type));
 }

@@ -4,7 +4,7 @@
 // once. Rows go, a chunk of steps at a time, into memory of the caller's.
 //
 //     a step:   member 0: block, block, ... | member 1: ... | ...
-//     a block:  (batch, width) numbers that one or more feeds take: rows of a column, or integers
+//     a block:  (batch * times, width) numbers that one or more feeds take: rows of a column, or integers
 #ifndef DC_FEEDER_H
 #define DC_FEEDER_H
 

@@ -5,6 +5,8 @@
 #include "base/pages.h"
 #include "sample/noise.h"
 
+#include <string.h>
+
 typedef struct job {
     dc_feeds *f;
     const dc_sampler *sampler;
@@ -40,19 +42,34 @@ static void copy_row(const dc_feed *f, int64_t row, dc_real *out) {
         out[c] = (out[c] - (dc_real)mean[c]) * (dc_real)rate[c];
 }
 
+int dc_feeds_draw(dc_feeds *f, const char *name, dc_draw_kind kind, int columns) {
+    uint32_t same = 0; // draws of this kind
+    for (int d = 1; d <= f->draw_count; d++) {
+        const dc_draw *draw = &f->draws[d];
+        same += draw->kind == kind;
+        if (strcmp(draw->name, name) != 0) continue;
+        DC_CHECK(draw->kind == kind && draw->columns == columns);
+        return d;
+    }
+    DC_CHECK(f->draw_count < DC_DRAWS_MAX);
+    uint32_t stream = kind == DC_DRAW_NOISE ? DC_STREAM_NOISE : DC_STREAM_TIME;
+    f->draws[++f->draw_count] =
+        (dc_draw){name, kind, columns, stream + same * DC_STREAM_AGAIN, NULL};
+    return f->draw_count;
+}
+
 // Random numbers of the step that the sampler has just filled, or those given instead.
 static void draw_feed(const job *j, const dc_feed *f) {
-    const float *given = j->f->given[f->draw];
+    const dc_draw *d = &j->f->draws[f->draw];
     uint64_t seed = j->f->seed, step = dc_sampler_step(j->sampler) - 1;
     dc_tensor in = dc_value(j->exec, f->input);
     for (int r = 0; r < j->f->batch; r++) {
         dc_real *out = in.p + (int64_t)(f->row0 + r) * in.cols + f->col0;
         for (int c = 0; c < f->take; c++) {
-            int number = f->draw == DC_DRAW_TIME ? r : r * f->take + c;
-            float x = given ? given[number]
-                      : f->draw == DC_DRAW_TIME
-                          ? dc_draw_time(seed, step, (uint32_t)number)
-                          : dc_draw_normal(seed, DC_STREAM_NOISE, step, (uint32_t)number);
+            uint32_t number = (uint32_t)(d->kind == DC_DRAW_TIME ? r : r * d->columns + c);
+            float x = d->given                  ? d->given[number]
+                      : d->kind == DC_DRAW_TIME ? dc_draw_time(seed, d->stream, step, number)
+                                                : dc_draw_normal(seed, d->stream, step, number);
             out[c] = (dc_real)x;
         }
     }
@@ -70,17 +87,22 @@ static void write_row(const dc_feed *f, int64_t row, int copy, dc_real *out) {
     }
 }
 
+// Rows of the data set that a feed takes.
+static int rows_of(const dc_feeds *feeds, const dc_feed *f) {
+    return feeds->batch * (f->times > 1 ? f->times : 1);
+}
+
 static void feed_block(void *ctx, int block) {
     const job *j = ctx;
     const dc_feed *f = &j->f->feeds[block];
-    if (f->draw != DC_DRAW_NONE) {
+    if (f->draw) {
         draw_feed(j, f);
         return;
     }
     const int64_t *rows = dc_sampler_drawn(j->sampler, f->rule);
     dc_tensor in = dc_value(j->exec, f->input);
     dc_real *out = in.p + (int64_t)(f->pack ? f->pack->row0 : f->row0) * in.cols + f->col0;
-    int count = f->pack ? f->pack->count : j->f->batch, copies = f->repeat ? f->repeat : 1;
+    int count = f->pack ? f->pack->count : rows_of(j->f, f), copies = f->repeat ? f->repeat : 1;
     for (int r = 0; r < count; r++)
         for (int copy = 0; copy < copies; copy++, out += in.cols)
             write_row(f, rows[f->pack ? f->pack->rows[r] : r], copy, out);
@@ -109,7 +131,7 @@ static void want_block(void *ctx, int block) {
     const int64_t *rows = dc_sampler_drawn(w->sampler, f->rule);
     const int64_t *steps = f->pack ? dc_sampler_drawn(w->sampler, f->pack->steps) : NULL;
     size_t bytes = dc_column_row_size(f->column);
-    for (int b = 0; b < w->f->batch; b++)
+    for (int b = 0; b < rows_of(w->f, f); b++)
         if (!steps || steps[b] > f->pack->known)
             dc_pages_want(dc_column_at(f->column, rows[b], 0), bytes);
 }

@@ -12,7 +12,7 @@ extern "C" {
 #include <cuda_runtime.h>
 #include <vector>
 
-enum { BATCH_MAX = 8192, ROWS = 64, TEAM = 8 }; // TEAM threads count for a row
+enum { BATCH_MAX = 8192, ROWS = 64, COUNTERS = 8 }; // COUNTERS: threads that count for a row
 
 typedef struct slot_words {
     int64_t generation, cursor, start, length;
@@ -25,7 +25,7 @@ typedef struct draw_job {
     slot_words *slot;    // (slots)
     slot_words *renewed; // (batch) what the slot becomes after this batch, at its last row
     int32_t *last;       // (batch) slot whose last row this is, else -1
-    int64_t *stream[DC_RULES_MAX]; // (batch) each: what is drawn
+    int64_t *stream[DC_RULES_MAX]; // (batch * times) each: what is drawn
     int ring_steps;                // fed: steps that lie in the ring; 0: rows are drawn here
     int64_t step_bytes;
 } draw_job;
@@ -40,8 +40,10 @@ typedef struct feed_job {
     dc_type type;             // of its values
     const float *mean, *rate; // Nullable: what `take` values are scaled by
     int width, skip, take, one_hot, repeat;
+    bool drawn; // takes random numbers, of `draw`
     dc_draw draw;
     const int64_t *rows; // NULL: in order, as a feeder leaves them
+    int stride;          // from one of them to the next
     const float *place; // Nullable: the row of the input that a row goes to, -1 if it is not needed
 } feed_job;
 
@@ -95,14 +97,14 @@ __device__ static bool draw_node(const draw_job &j, uint64_t step, int row, dc_s
     for (int row = threadIdx.x; row < j.batch; row += blockDim.x)
         pick[row] = dc_draw_slot(&j.laws, step, (uint32_t)row);
     __syncthreads();
-    int part = threadIdx.x % TEAM, before = 0, after = 0;
+    int part = threadIdx.x % COUNTERS, before = 0, after = 0;
     uint32_t mine = row < j.batch ? pick[row] : ~0u;
-    for (int r = part; r < j.batch; r += TEAM) {
+    for (int r = part; r < j.batch; r += COUNTERS) {
         bool same = pick[r] == mine;
         before += same && r < row;
         after += same && r > row;
     }
-    for (int d = TEAM / 2; d; d >>= 1) {
+    for (int d = COUNTERS / 2; d; d >>= 1) {
         before += __shfl_xor_sync(~0u, before, d);
         after += __shfl_xor_sync(~0u, after, d);
     }
@@ -116,12 +118,12 @@ __device__ static bool draw_node(const draw_job &j, uint64_t step, int row, dc_s
 
 // The first blocks draw the rules on the tree, the others the rest, each for their own rows. Both call one copy of the
 // rules' code, which is long, and fetched anew each time the kernel runs.
-__global__ static void __launch_bounds__(ROWS *TEAM)
+__global__ static void __launch_bounds__(ROWS *COUNTERS)
     draw(const __grid_constant__ draw_job j, int ahead) {
     uint64_t step = j.state->step + (uint64_t)ahead;
     int trees = j.laws.tree >= 0 ? (j.batch + ROWS - 1) / ROWS : 0;
     bool tree = (int)blockIdx.x < trees;
-    int row = tree ? blockIdx.x * ROWS + threadIdx.x / TEAM
+    int row = tree ? blockIdx.x * ROWS + threadIdx.x / COUNTERS
                    : ((int)blockIdx.x - trees) * blockDim.x + threadIdx.x;
     dc_segment node = {0, 0, 0};
     bool mine = tree ? draw_node(j, step, row, &node) : row < j.batch;
@@ -138,9 +140,11 @@ __device__ static float value(const feed_job &f, int64_t at) {
 // Column c of a row of a feed; `copy` numbers its repetitions.
 __device__ static float cell(const draw_job &j, const feed_job &f, uint64_t step, int row, int copy,
                              int64_t from, int c) {
-    if (f.draw == DC_DRAW_TIME) return dc_draw_time(j.laws.seed, step, (uint32_t)row);
-    if (f.draw == DC_DRAW_NOISE)
-        return dc_draw_normal(j.laws.seed, DC_STREAM_NOISE, step, (uint32_t)(row * f.take + c));
+    if (f.drawn && f.draw.kind == DC_DRAW_TIME)
+        return dc_draw_time(j.laws.seed, f.draw.stream, step, (uint32_t)row);
+    if (f.drawn)
+        return dc_draw_normal(j.laws.seed, f.draw.stream, step,
+                              (uint32_t)(row * f.draw.columns + c));
     if (f.one_hot) return c == (f.column ? (int)value(f, from * f.width) : copy);
     if (!f.column) return (float)from;
     float x = value(f, from * f.width + f.skip + c);
@@ -193,7 +197,7 @@ __global__ static void gather(const __grid_constant__ draw_job j, const feed_job
     uint64_t step = j.state->step + (uint64_t)ahead;
     if (j.ring_steps && feed.column)
         feed.column = (const char *)feed.column + (int64_t)(step % j.ring_steps) * j.step_bytes;
-    int64_t from = feed.draw != DC_DRAW_NONE ? 0 : feed.rows ? feed.rows[row] : row;
+    int64_t from = feed.drawn ? 0 : feed.rows ? feed.rows[(int64_t)row * feed.stride] : row;
     int place = feed.place ? (int)feed.place[row] : row;
     if (place < 0) return;
     if (feed.copies) { // what most are, and what is soon done
@@ -320,6 +324,24 @@ static dc_status send_packs(dc_gpu_sampler *t, dc_program *program, const dc_fee
     return send(t->cuda, firsts.data(), firsts.size() * sizeof(int), "feeds", (void **)&t->firsts);
 }
 
+// A feed of a rule that gives several rows for every row of the batch is as many jobs, each for one of them: it writes
+// every so-many-th row of the input, and reads every so-many-th of what is drawn, or of what a feeder left.
+static void add_jobs(std::vector<feed_job> *list, const feed_job *job, int times) {
+    for (int k = 0; k < times; k++) {
+        feed_job one = *job;
+        one.out = (char *)job->out + (int64_t)k * job->ld * (job->half ? 2 : 4);
+        one.ld = times * job->ld;
+        one.stride = times;
+        if (job->rows) {
+            one.rows = job->rows + k;
+        } else if (job->column) {
+            one.column = (const float *)job->column + (int64_t)k * job->width;
+            one.width = times * job->width;
+        }
+        list->push_back(one);
+    }
+}
+
 static dc_status send_feeds(dc_gpu_sampler *t, const origin *o, dc_program *program,
                             const dc_feeds *feeds) {
     std::vector<feed_job> list;
@@ -334,8 +356,9 @@ static dc_status send_feeds(dc_gpu_sampler *t, const origin *o, dc_program *prog
         job.ld = in.ld;
         job.half = in.half;
         job.rows = t->job.stream[feed->rule];
-        job.take = feed->draw != DC_DRAW_NONE ? feed->take : feed->one_hot ? feed->one_hot : 1;
-        job.draw = feed->draw;
+        job.take = feed->draw ? feed->take : feed->one_hot ? feed->one_hot : 1;
+        job.drawn = feed->draw > 0;
+        job.draw = feeds->draws[feed->draw];
         job.one_hot = feed->one_hot;
         job.repeat = feed->repeat ? feed->repeat : 1;
         if (feed->column && !feed->one_hot)
@@ -345,9 +368,9 @@ static dc_status send_feeds(dc_gpu_sampler *t, const origin *o, dc_program *prog
             take_block(o, f, &job);
         else if (feed->column)
             DC_TRY(take_column(o, feed, &job));
-        job.copies = job.column && job.type == DC_TYPE_F32 && job.draw == DC_DRAW_NONE &&
-                     !job.one_hot && !job.mean && job.repeat == 1;
-        list.push_back(job);
+        job.copies = job.column && job.type == DC_TYPE_F32 && !job.drawn && !job.one_hot &&
+                     !job.mean && job.repeat == 1;
+        add_jobs(&list, &job, feed->times > 1 ? feed->times : 1);
     }
     t->feed_count = (int)list.size();
     DC_TRY(send(t->cuda, list.data(), list.size() * sizeof(feed_job), "feeds", (void **)&t->feeds));
@@ -379,13 +402,16 @@ static dc_status build(dc_gpu_sampler *t, dc_gpu_columns *shared, dc_program *pr
     size_t batch = (size_t)rows->batch, slots = j->laws.tree >= 0 ? (size_t)j->laws.slots : 1;
     DC_TRY(send_once(shared, j->laws.set.start, ((size_t)j->laws.set.count + 1) * sizeof(int64_t),
                      "trajectories", (const void **)&j->laws.set.start));
+    if (j->laws.set.grown)
+        DC_TRY(send_once(shared, j->laws.set.grown, sizeof(int64_t), "trajectories",
+                         (const void **)&j->laws.set.grown));
     DC_TRY(dc_cuda_take(t->cuda, slots * sizeof(slot_words), "slots", "lower slots",
                         (void **)&j->slot));
     DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(slot_words), "slots", NULL, (void **)&j->renewed));
     DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(int32_t), "slots", NULL, (void **)&j->last));
     for (int s = 0; s < rows->count; s++)
-        DC_TRY(dc_cuda_take(t->cuda, batch * sizeof(int64_t), "a batch", "lower batch",
-                            (void **)&j->stream[s]));
+        DC_TRY(dc_cuda_take(t->cuda, batch * (size_t)dc_row_times(&rows->rule[s]) * sizeof(int64_t),
+                            "a batch", "lower batch", (void **)&j->stream[s]));
     origin o = {};
     o.shared = shared;
     o.data = data;
@@ -401,6 +427,27 @@ extern "C" dc_status dc_gpu_columns_new(dc_gpu_columns **out, dc_cuda *cuda) {
 
 extern "C" void dc_gpu_columns_free(dc_gpu_columns *shared) {
     delete shared;
+}
+
+// The copy of an array; NULL: there is none.
+static char *copy_of(const dc_gpu_columns *shared, const void *host) {
+    for (size_t i = 0; i < shared->seen.size(); i++)
+        if (shared->seen[i] == host) return (char *)shared->sent[i];
+    return NULL;
+}
+
+extern "C" dc_status dc_gpu_columns_renew(dc_gpu_columns *shared, const dc_dataset *data,
+                                          int64_t first, int64_t count) {
+    for (int c = 0; c < data->column_count; c++) {
+        const dc_column *column = &data->columns[c];
+        char *copy = copy_of(shared, dc_column_at(column, 0, 0));
+        size_t row = dc_column_row_size(column);
+        if (copy)
+            DC_TRY(dc_cuda_put(shared->cuda, copy + (size_t)first * row,
+                               dc_column_at(column, first, 0), (size_t)count * row));
+    }
+    char *grown = data->grown ? copy_of(shared, data->grown) : NULL;
+    return grown ? dc_cuda_put(shared->cuda, grown, data->grown, sizeof *data->grown) : DC_OK;
 }
 
 extern "C" dc_status dc_gpu_sampler_new(dc_gpu_sampler **out, dc_gpu_columns *shared,
@@ -451,7 +498,7 @@ extern "C" dc_status dc_gpu_sampler_draw(dc_gpu_sampler *t, int ahead) {
     bool drawn = !j->ring_steps, tree = drawn && j->laws.tree >= 0, rest = false;
     for (int r = 0; drawn && r < j->laws.count; r++)
         rest = rest || !j->laws.rule[r].on_tree;
-    int threads = ROWS * TEAM, trees = tree ? (j->batch + ROWS - 1) / ROWS : 0;
+    int threads = ROWS * COUNTERS, trees = tree ? (j->batch + ROWS - 1) / ROWS : 0;
     int blocks = trees + (rest ? (j->batch + threads - 1) / threads : 0);
     cudaStream_t stream = dc_cuda_stream(t->cuda);
     DC_TRY(dc_cuda_want_shared(t->cuda, (const void *)draw));

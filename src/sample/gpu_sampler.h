@@ -20,6 +20,9 @@ typedef struct dc_gpu_columns dc_gpu_columns;
 // with the device.
 dc_status dc_gpu_columns_new(dc_gpu_columns **shared, dc_cuda *cuda);
 void dc_gpu_columns_free(dc_gpu_columns *shared); // Nullable
+// Send rows first ... first + count - 1 of a data set anew, and how many there are (dc_dataset.grown).
+dc_status dc_gpu_columns_renew(dc_gpu_columns *shared, const dc_dataset *data, int64_t first,
+                               int64_t count);
 // Copies the columns and tables that are not in `shared` yet. Borrows: shared, program. Errors: explicit
 // trees (split=random or max) and batches of more than 8192 rows cannot be drawn there, and the data set
 // must fit.

@@ -6,6 +6,7 @@
 //   stream     step     index          words
 //   NOISE      step     number >> 2    a normal each; number = row * columns + column
 //   TIME       step     row >> 2       word (row & 3): time of the row
+//   + k AGAIN                          the same for a method's further draws, k = 1, 2, ... (sample/gather.h)
 //   CANDIDATE  moment   number >> 2    as NOISE, for a policy that acts; see rollout/actor.h
 #ifndef DC_NOISE_H
 #define DC_NOISE_H
@@ -54,8 +55,8 @@ DC_HD float dc_draw_normal(uint64_t seed, uint32_t stream, uint64_t step, uint32
 }
 
 // Time of a row, uniform in [0, 1).
-DC_HD float dc_draw_time(uint64_t seed, uint64_t step, uint32_t row) {
-    return dc_unit(dc_philox(seed, DC_STREAM_TIME, step, row >> 2).v[row & 3]);
+DC_HD float dc_draw_time(uint64_t seed, uint32_t stream, uint64_t step, uint32_t row) {
+    return dc_unit(dc_philox(seed, stream, step, row >> 2).v[row & 3]);
 }
 
 #endif

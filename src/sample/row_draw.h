@@ -1,5 +1,5 @@
 // Drawing a table of rules (sample/rows.h, to be read first). dc_row_laws is that table compiled for one data
-// set: names became indices, options became numbers. dc_draw_rows goes through it rule by rule for one row of
+// set, a distribution of rows each: names became indices, options became numbers. dc_draw_rows goes through it rule by rule for one row of
 // a batch. Nothing is shared between rows, so the CPU's sampler gives rows to threads and a CUDA kernel gives
 // each a thread; both compile this header and draw the same numbers.
 //
@@ -11,10 +11,10 @@
 //                                                                 a tree in flight) the row takes a node of
 //                   SEGMENT  generation               slot        segment of the slot's next tree
 //                   SPLIT    slot << 40 | generation  node >> 1   two words per node of a random tree
-//   START           own      step                     row >> 1    two words
+//   START           own      step                     row >> 1    two words; with `times`: (row times + k) >> 1
 //   PAIR            own      step                     row         uniform or staged: all four; else START's two
 //                                                                 (words 0, 1) and the steps (words 2, 3)
-//   SPLIT, random   own      step                     row >> 1    two words
+//   SPLIT, random   own      step                     row >> 1    two words; BETWEEN likewise
 //   GOAL            own      step                     row         word 0: kind of goal; words 1, 2: which one
 //
 // Where a row needs only one or two words, neighbouring rows share a counter: row >> 2 or row >> 1. The other
@@ -40,10 +40,12 @@ typedef struct dc_rule_law { // a rule as numbers
     bool on_tree;     // it is the TREE rule, or builds on it
     bool serves_tree; // not on the tree, but a rule there builds on it, so that both parts draw it
     bool uniform, random_split;
+    int times; // numbers for a row of the batch
     uint32_t stream;
     int geometric; // index into dc_row_laws.geometric
     dc_goal_law goals;
     int64_t steps;
+    bool acted;                   // AFTER: not to the trajectory's last row
     int64_t stage_length, stages; // above 0: lengths of pairs grow by stages
     uint64_t stage_steps;         // of one stage
 } dc_rule_law;
@@ -108,13 +110,18 @@ DC_HD dc_pair dc_draw_any_pair(const dc_row_laws *laws, const dc_rule_law *rule,
     return pair;
 }
 
+// Where rows i <= j are split by a rule's law.
+DC_HD int64_t dc_split_at(const dc_row_laws *laws, const dc_rule_law *rule, int64_t i, int64_t j,
+                          uint64_t step, uint32_t row) {
+    if (!rule->random_split) return i + ((j - i) >> 1);
+    return dc_draw_split(i, j, dc_philox(laws->seed, rule->stream, step, row >> 1), row & 1);
+}
+
 // Where the segment of rule `of` is split.
 DC_HD int64_t dc_draw_split_of(const dc_row_laws *laws, const dc_rule_law *rule, const dc_drawn *d,
                                dc_segment tree, uint64_t step, uint32_t row) {
-    int64_t i = d->row[rule->of], j = d->far[rule->of];
     if (laws->rule[rule->of].kind == DC_ROW_TREE) return tree.k;
-    if (!rule->random_split) return i + ((j - i) >> 1);
-    return dc_draw_split(i, j, dc_philox(laws->seed, rule->stream, step, row >> 1), row & 1);
+    return dc_split_at(laws, rule, d->row[rule->of], d->far[rule->of], step, row);
 }
 
 // The row `steps` after `from`: not past row `goal` if that lies ahead in the trajectory (-1: no goal), nor
@@ -132,11 +139,20 @@ DC_HD int64_t dc_steps_between(const dc_row_laws *laws, const dc_rule_law *rule,
     return d->row[rule->to] <= dc_drawn_at(laws, d, rule->of).end ? steps : -1;
 }
 
-// One rule for one row of the batch. The rules that it builds on are drawn already.
+// BETWEEN: of rules `of` and `to`.
+DC_HD int64_t dc_draw_between(const dc_row_laws *laws, const dc_rule_law *rule, dc_drawn *d,
+                              uint64_t step, uint32_t row) {
+    int64_t i = d->row[rule->of], j = d->row[rule->to];
+    bool ahead = j > i && j <= dc_drawn_at(laws, d, rule->of).end;
+    return dc_split_at(laws, rule, i, ahead ? j : i, step, row);
+}
+
+// One rule for one row of the batch, or one of several for it, which have numbers of their own. The rules that it
+// builds on are drawn already.
 DC_HD void dc_draw_rule(const dc_row_laws *laws, int number, uint64_t step, uint32_t row,
                         dc_segment tree, dc_drawn *d) {
     const dc_rule_law *rule = &laws->rule[number];
-    dc_row_at at = {0, -1};
+    dc_row_at at = {0, -1}, from;
     dc_u32x4 words;
     dc_pair pair;
     d->far[number] = 0;
@@ -162,10 +178,15 @@ DC_HD void dc_draw_rule(const dc_row_laws *laws, int number, uint64_t step, uint
         at.row = d->far[rule->of];
         break;
     case DC_ROW_AFTER:
-        at.row = dc_step_toward(dc_drawn_at(laws, d, rule->of), rule->steps, -1);
+        from = dc_drawn_at(laws, d, rule->of);
+        from.end -= rule->acted;
+        at.row = dc_step_toward(from, rule->steps, -1);
         break;
     case DC_ROW_TOWARD:
         at.row = dc_step_toward(dc_drawn_at(laws, d, rule->of), rule->steps, d->row[rule->to]);
+        break;
+    case DC_ROW_BETWEEN:
+        at.row = dc_draw_between(laws, rule, d, step, row);
         break;
     case DC_ROW_GOAL:
         words = dc_philox(laws->seed, rule->stream, step, row);
@@ -180,8 +201,8 @@ DC_HD void dc_draw_rule(const dc_row_laws *laws, int number, uint64_t step, uint
     d->end[number] = at.end;
 }
 
-// All rules of a part, for one row of a batch: out[rule][row]. tree: the node that the row's slot hands out;
-// not read for the part off the tree.
+// All rules of a part, for one row of a batch: out[rule][row times + k]. tree: the node that the row's slot hands
+// out; not read for the part off the tree.
 DC_HD void dc_draw_rows(const dc_row_laws *laws, dc_row_part part, uint64_t step, uint32_t row,
                         dc_segment tree, int64_t *const *out) {
     dc_drawn d;
@@ -189,8 +210,10 @@ DC_HD void dc_draw_rows(const dc_row_laws *laws, dc_row_part part, uint64_t step
         const dc_rule_law *rule = &laws->rule[r];
         bool wanted = part == DC_ROWS_ALL || rule->on_tree == (part == DC_ROWS_ON_TREE);
         if (!wanted && !(part == DC_ROWS_ON_TREE && rule->serves_tree)) continue;
-        dc_draw_rule(laws, r, step, row, tree, &d);
-        if (wanted) out[r][row] = d.row[r];
+        for (uint32_t times = (uint32_t)rule->times, k = 0; k < times; k++) {
+            dc_draw_rule(laws, r, step, row * times + k, tree, &d);
+            if (wanted) out[r][row * times + k] = d.row[r];
+        }
     }
 }
 

@@ -16,8 +16,12 @@ int dc_rows_find(const dc_row_table *rows, const char *name) {
 
 int dc_rows_add(dc_row_table *rows, dc_row_rule rule) {
     DC_CHECK(rows->count < DC_RULES_MAX && dc_rows_find(rows, rule.name) < 0);
-    DC_CHECK(!rule.of || dc_rows_find(rows, rule.of) >= 0);
-    DC_CHECK(!rule.to || dc_rows_find(rows, rule.to) >= 0);
+    const char *builds_on[] = {rule.of, rule.to};
+    for (int k = 0; k < 2; k++) {
+        int source = dc_rows_find(rows, builds_on[k]);
+        DC_CHECK(!builds_on[k] || (source >= 0 && dc_row_times(&rows->rule[source]) == 1));
+    }
+    DC_CHECK(rule.times <= 1 || (rule.kind == DC_ROW_START && rule.times <= DC_TIMES_MAX));
     DC_CHECK(rule.kind != DC_ROW_TREE || !dc_rows_tree(rows)); // one set of slots per table
     rows->rule[rows->count] = rule;
     return rows->count++;
@@ -33,12 +37,22 @@ bool dc_row_counts(const dc_row_rule *rule) {
     return rule->kind == DC_ROW_STEPS;
 }
 
+int dc_row_times(const dc_row_rule *rule) {
+    return rule->times > 1 ? rule->times : 1;
+}
+
 // ---- checks of what users give ----
 
 static dc_status check_mix(const dc_row_rule *rule) {
     const dc_goal_mix *m = &rule->mix;
-    double sum = m->current + m->future + m->random;
-    if (m->current >= 0 && m->future >= 0 && m->random >= 0 && fabs(sum - 1) < 1e-6) return DC_OK;
+    double sum = m->current + m->next + m->future + m->random;
+    bool shares = m->current >= 0 && m->next >= 0 && m->future >= 0 && m->random >= 0;
+    if (shares && fabs(sum - 1) < 1e-6) return DC_OK;
+    if (m->next > 0)
+        return dc_fail(DC_USAGE,
+                       "goal_current, goal_next, goal_future and goal_random must add up to 1",
+                       "impossible mixture of goals (%g, %g, %g, %g)", m->current, m->next,
+                       m->future, m->random);
     return dc_fail(DC_USAGE, "goal_current, goal_future and goal_random must add up to 1",
                    "impossible mixture of goals (%g, %g, %g)", m->current, m->future, m->random);
 }
@@ -73,11 +87,12 @@ dc_status dc_rows_check(const dc_row_table *rows) {
 
 // ---- the table as numbers ----
 
-// Shares of goals: the state itself, later states, and any row for the rest.
+// Shares of goals: the state itself, the next one, later states, and any row for the rest.
 static dc_goal_law goal_law(const dc_goal_mix *mix) {
     const double words = 4294967296.0;
     dc_goal_law law = {.uniform = mix->law == DC_LAW_UNIFORM};
     law.current = (uint64_t)(mix->current * words + 0.5);
+    law.next = (uint64_t)((mix->current + mix->next) * words + 0.5);
     // Where there are no random goals the last kind is the future: no rounding may leave a gap.
     law.future = mix->random <= 0 ? (uint64_t)words : (uint64_t)((1 - mix->random) * words + 0.5);
     return law;
@@ -142,9 +157,11 @@ void dc_row_laws_init(dc_row_laws *laws, const dc_row_table *rows, const dc_traj
                                       .to = dc_rows_find(rows, rule->to),
                                       .uniform = rule->law == DC_LAW_UNIFORM,
                                       .random_split = rule->split == DC_SPLIT_RANDOM,
+                                      .times = dc_row_times(rule),
                                       .stream = rule->draws,
                                       .goals = goal_law(&rule->mix),
-                                      .steps = rule->steps};
+                                      .steps = rule->steps,
+                                      .acted = rule->acted};
         if (draws_geometric(rule))
             laws->rule[r].geometric = geometric_of(laws, gammas, &geometrics, rule->gamma);
         set_stages(&laws->rule[r], rule, set);

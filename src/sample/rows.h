@@ -3,7 +3,8 @@
 // (sample/row_draw.h). Nothing here knows a method by name.
 //
 // Every rule gives one number per row of the batch: the number of a row of the data set, or a count of
-// steps (STEPS). A rule may build on rules that stand before it (`of`, `to`).
+// steps (STEPS). A rule may build on rules that stand before it (`of`, `to`). A START rule may give several
+// (`times`): number r times + k is the k-th of row r; no rule builds on those.
 //
 //   START    a state that has an action, uniform over all of them
 //   TREE     start of a segment: the next node of a slot's binary tree (sample/slots.h)
@@ -12,6 +13,8 @@
 //   END      the end of the segment of `of`
 //   AFTER    the state `steps` after `of`, at most the last of the trajectory
 //   TOWARD   the same, but not past `to` where `to` lies ahead in the trajectory
+//   BETWEEN  a state between `of` and `to`, in the middle or uniform, where `to` lies two steps or more ahead
+//            in the trajectory; else `of`
 //   GOAL     a goal for `of`, by the mixture `mix`
 //   STEPS    steps from `of` to `to` where `to` lies at or after it in the same trajectory, else -1
 //
@@ -26,7 +29,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { DC_RULES_MAX = 24 };
+enum { DC_RULES_MAX = 24, DC_TIMES_MAX = 64 };
 
 typedef enum dc_row_kind {
     DC_ROW_START,
@@ -36,19 +39,23 @@ typedef enum dc_row_kind {
     DC_ROW_END,
     DC_ROW_AFTER,
     DC_ROW_TOWARD,
+    DC_ROW_BETWEEN,
     DC_ROW_GOAL,
     DC_ROW_STEPS,
 } dc_row_kind;
 
 typedef enum dc_split { DC_SPLIT_MIDPOINT, DC_SPLIT_RANDOM, DC_SPLIT_MAX } dc_split;
 typedef enum dc_order { DC_ORDER_UP, DC_ORDER_DOWN } dc_order; // leaves first, or the root first
+// A law is a distribution of rows; the options goal_law and actor_law name one of these.
 typedef enum dc_law { DC_LAW_UNIFORM, DC_LAW_GEOMETRIC } dc_law;
 
-// Goals: shares of the state itself, of later states of its trajectory, and of any row; and the law of
-// the later state: uniform over them, or geometric with the rule's gamma, cut at the trajectory's end.
+// Goals: shares of the state itself, of later states of its trajectory, of any row, and of the very next state; and
+// the distribution (law) of the later state: uniform over them, or geometric with the rule's gamma, cut at the
+// trajectory's end.
 typedef struct dc_goal_mix {
-    double current, future, random; // sum 1
+    double current, future, random; // sum 1, with `next`
     int law;                        // dc_law
+    double next;
 } dc_goal_mix;
 
 typedef struct dc_row_rule {
@@ -56,8 +63,11 @@ typedef struct dc_row_rule {
     dc_row_kind kind;
     const char *of, *to; // names of rules that stand before this one
     const char *about;   // a few words for `dcrl grad --describe`
-    uint32_t draws;  // random stream (base/philox.h) of START, PAIR, GOAL, TREE (which slot), SPLIT
-    int64_t steps;   // AFTER, TOWARD
+    uint32_t
+        draws; // random stream (base/philox.h) of what draws: all but END, AFTER, TOWARD and STEPS
+    int times; // START: above 1, so many for every row of the batch
+    int64_t steps; // AFTER, TOWARD
+    bool acted; // AFTER: stop at the last row that has an action, one before the trajectory's last
     dc_goal_mix mix; // GOAL
     double gamma;    // of the geometric law: GOAL, PAIR
     dc_law law; // PAIR: uniform over pairs i < j of a trajectory, or i uniform and j - i geometric
@@ -65,7 +75,7 @@ typedef struct dc_row_rule {
     // steps, and the stages share stage_total updates equally.
     int64_t stage_length;
     uint64_t stage_total;
-    dc_split split;    // TREE, SPLIT (of a PAIR: MIDPOINT or RANDOM)
+    dc_split split;    // TREE, SPLIT (of a PAIR: MIDPOINT or RANDOM), BETWEEN (likewise)
     dc_order order;    // TREE
     int slots;         // TREE: trees in flight
     int rebuild_every; // TREE with split MAX: build all trees anew at steps divisible by this
@@ -74,6 +84,9 @@ typedef struct dc_row_rule {
 // Rules as method files write them; TREE and PAIR, which have more to say, are written out.
 #define DC_START(name_, draws_, about_)                                                            \
     ((dc_row_rule){.name = name_, .kind = DC_ROW_START, .draws = draws_, .about = about_})
+#define DC_STARTS(name_, times_, draws_, about_)                                                   \
+    ((dc_row_rule){                                                                                \
+        .name = name_, .kind = DC_ROW_START, .times = times_, .draws = draws_, .about = about_})
 #define DC_SPLIT(name_, of_, split_, about_)                                                       \
     ((dc_row_rule){.name = name_,                                                                  \
                    .kind = DC_ROW_SPLIT,                                                           \
@@ -92,6 +105,14 @@ typedef struct dc_row_rule {
                    .of = of_,                                                                      \
                    .to = to_,                                                                      \
                    .steps = steps_,                                                                \
+                   .about = about_})
+#define DC_BETWEEN(name_, of_, to_, split_, about_)                                                \
+    ((dc_row_rule){.name = name_,                                                                  \
+                   .kind = DC_ROW_BETWEEN,                                                         \
+                   .of = of_,                                                                      \
+                   .to = to_,                                                                      \
+                   .split = split_,                                                                \
+                   .draws = DC_STREAM_SUBGOAL,                                                     \
                    .about = about_})
 #define DC_GOAL(name_, of_, draws_, mix_, gamma_, about_)                                          \
     ((dc_row_rule){.name = name_,                                                                  \
@@ -125,6 +146,8 @@ int dc_rows_find(const dc_row_table *rows, const char *name);
 const dc_row_rule *dc_rows_tree(const dc_row_table *rows);
 // Whether a rule gives a count of steps, not a row of the data set.
 bool dc_row_counts(const dc_row_rule *rule);
+// Numbers that a rule gives for every row of the batch: 1, or `times`.
+int dc_row_times(const dc_row_rule *rule);
 // Do numbers that users give (mixtures, gamma, batch ...) make sense? Errors: DC_USAGE.
 dc_status dc_rows_check(const dc_row_table *rows);
 

@@ -22,7 +22,7 @@ struct dc_sampler {
     int32_t *pick;   // (batch) slot of each row
     bool copies;     // what is on the tree are parts of its nodes alone
     int64_t *nodes;  // (3, batch) what the slots hand out: start, split, end
-    int64_t *memory; // (rules drawn here, batch)
+    int64_t *memory; // the numbers of all rules drawn here
     int64_t *drawn[DC_RULES_MAX];
 };
 
@@ -35,6 +35,7 @@ static dc_status take_table(dc_trajectories *set, const dc_dataset *data) {
     if (set->count < 1 || start[0] != 0 || start[set->count] != set->rows)
         return dc_fail(DC_BAD_INPUT, NULL, "the table of trajectories does not cover the data set");
     set->each = start[1] - start[0];
+    set->grown = data->grown;
     for (int64_t t = 0; t < set->count; t++) {
         int64_t n = start[t + 1] - start[t];
         if (n < 2 || n > DC_TREE_STEPS_MAX)
@@ -72,10 +73,11 @@ static bool draws_trees(const dc_sampler *s) {
     return s->laws.tree >= 0 && s->part != DC_ROWS_OFF_TREE;
 }
 
+// Numbers that are drawn here for a row of the batch.
 static int drawn_count(const dc_sampler *s) {
     int used = 0;
     for (int r = 0; r < s->rows.count; r++)
-        used += fills(s, r);
+        if (fills(s, r)) used += s->laws.rule[r].times;
     return used;
 }
 
@@ -91,7 +93,7 @@ static dc_status allocate(dc_sampler *s) {
     for (int r = 0; r < s->rows.count; r++) {
         if (!fills(s, r)) continue;
         s->drawn[r] = at;
-        at += batch;
+        at += batch * (size_t)s->laws.rule[r].times;
     }
     return trees ? dc_slots_new(&s->slots, &s->laws.set, &s->rows) : DC_OK;
 }

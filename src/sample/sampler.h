@@ -27,10 +27,10 @@ dc_status dc_sampler_next(dc_sampler *sampler, uint64_t step);
 // Let the next step be any, without drawing those before: only of a sampler without trees, whose draws
 // have no memory.
 void dc_sampler_skip(dc_sampler *sampler, uint64_t step);
-// The numbers of a rule (batch), to be written by the caller for batches that come from elsewhere;
+// The numbers of a rule (batch * times), to be written by the caller for batches that come from elsewhere;
 // dc_sampler_next would overwrite them.
 int64_t *dc_sampler_fix(dc_sampler *sampler, int rule);
-// The numbers drawn for a rule (batch), valid until the next call. NULL for rules that are not drawn here.
+// The numbers drawn for a rule (batch * times), valid until the next call. NULL for rules that are not drawn here.
 const int64_t *dc_sampler_drawn(const dc_sampler *sampler, int rule);
 // Slot that each row came from (batch), for `dcrl sample` and tests; NULL without a TREE rule.
 const int32_t *dc_sampler_slot(const dc_sampler *sampler);

@@ -8,11 +8,9 @@
 // n) = (0, L), left is (a, n >> 1) and right is (a + (n >> 1), n - (n >> 1)). Two facts follow:
 //
 //   - the length of node r at depth d is (L + r) >> d: a step adds its bit and halves, so the bits
-//   add
-//     up below the binary point;
+//     add up below the binary point;
 //   - with D = ceil(log2 L), all levels above D are full, and level D holds the halves of those
-//   nodes at
-//     depth D - 1 that have two steps: r >= 2^D - L, which are L - 2^(D-1), two children each.
+//     nodes at depth D - 1 that have two steps: r >= 2^D - L, which are L - 2^(D-1), two children each.
 //
 // So the first 2 (L - 2^(D-1)) numbers t lie on level D. Of the other 2^D - 1, counted from the end
 // (1 is the root), number m lies at depth floor(log2 m), because the levels above it hold 2^d - 1.

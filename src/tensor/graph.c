@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FIRST_ROOM = 64 }; // nodes
+
 dc_status dc_graph_init(dc_graph *g) {
-    *g = (dc_graph){.loss = -1};
+    *g = (dc_graph){.loss = -1, .room = FIRST_ROOM};
     dc_arena_init(&g->arena, 0);
-    return DC_OK;
+    g->nodes = calloc(FIRST_ROOM, sizeof *g->nodes);
+    return g->nodes ? DC_OK : dc_fail(DC_NO_MEMORY, NULL, "no memory for a graph");
 }
 
 void dc_graph_fini(dc_graph *g) {
@@ -17,20 +20,28 @@ void dc_graph_fini(dc_graph *g) {
     *g = (dc_graph){.loss = -1};
 }
 
-// A new node; on lack of memory the graph remembers and dc_graph_finish returns it.
+// On lack of memory the graph remembers, and dc_graph_finish returns it. Until then a description goes on as if
+// nothing had happened: no node is added and no shape checked any more, and every new value is node 0.
+static bool failed(const dc_graph *g) {
+    return g->status != DC_OK;
+}
+
+static bool make_room(dc_graph *g) {
+    if (g->count < g->room) return true;
+    dc_node *nodes = realloc(g->nodes, (size_t)g->room * 2 * sizeof *nodes);
+    if (!nodes) return false;
+    g->nodes = nodes;
+    g->room *= 2;
+    return true;
+}
+
 static dc_ref push(dc_graph *g, dc_node node, const char *name) {
+    if (failed(g)) return 0;
     DC_CHECK(!g->finished && node.e > 0 && node.rows > 0 && node.cols > 0);
-    if (g->count == g->room) {
-        int room = g->room ? g->room * 2 : 64;
-        dc_node *nodes = realloc(g->nodes, (size_t)room * sizeof *nodes);
-        DC_CHECK(nodes); // a few kilobytes while an agent is described: nothing sensible can follow
-        g->nodes = nodes;
-        g->room = room;
-    }
     node.name = dc_arena_text(&g->arena, name, strlen(name));
-    if (!node.name) {
-        node.name = "?";
+    if (!node.name || !make_room(g)) {
         g->status = DC_NO_MEMORY;
+        return 0;
     }
     if (node.op != DC_OP_ROWS && node.op != DC_OP_STOP) node.base = g->count;
     g->nodes[g->count] = node;
@@ -62,6 +73,7 @@ dc_ref dc_param(dc_graph *g, const char *name, int e, int rows, int cols, int64_
 }
 
 dc_ref dc_rows(dc_graph *g, dc_ref x, int row0, int rows) {
+    if (failed(g)) return 0;
     const dc_node *n = at(g, x);
     DC_CHECK(row0 >= 0 && rows > 0 && row0 + rows <= n->rows);
     dc_node view = {
@@ -72,6 +84,7 @@ dc_ref dc_rows(dc_graph *g, dc_ref x, int row0, int rows) {
 }
 
 dc_ref dc_stop(dc_graph *g, dc_ref x) {
+    if (failed(g)) return 0;
     const dc_node *n = at(g, x);
     dc_node view = {
         .op = DC_OP_STOP, .in_count = 1, .in = {x}, .e = n->e, .rows = n->rows, .cols = n->cols};
@@ -94,6 +107,7 @@ static void check_rowwise(const dc_graph *g, const dc_node *n) {
 
 dc_ref dc_apply(dc_graph *g, dc_op op, const char *name, const dc_ref *in, int count, double a,
                 double b) {
+    if (failed(g)) return 0;
     const dc_op_rule *rule = dc_rule(op);
     DC_CHECK(op >= DC_FIRST_COMPUTED && op < DC_OPS);
     DC_CHECK(count >= rule->least && count <= rule->most);
@@ -114,7 +128,7 @@ void dc_keep(dc_graph *g, dc_ref x) {
 
 dc_status dc_graph_finish(dc_graph *g, dc_ref loss) {
     DC_CHECK(!g->finished);
-    if (g->status != DC_OK) return dc_fail(g->status, NULL, "no memory for the graph");
+    if (failed(g)) return dc_fail(g->status, "lower batch or hidden", "no memory for a graph");
     g->loss = loss;
     if (loss >= 0) {
         const dc_node *n = at(g, loss);

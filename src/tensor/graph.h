@@ -5,8 +5,7 @@
 // Where a node's numbers lie:
 //   input   written by gather before each run
 //   param   a matrix of the run's parameter slab: live (gradient), stopped (same weights, no
-//   gradient)
-//           or ema (target weights)
+//           gradient) or ema (target weights)
 //   temp    computed; memory is shared with others whose lifetimes do not overlap
 //   view    some rows of another node, at no cost
 #ifndef DC_GRAPH_H
@@ -42,11 +41,19 @@ typedef enum dc_op_class {
     DC_CLASS_LAYER,     // rows with parameters for every column
     DC_CLASS_POINTWISE, // a number from the same number of each input, or of each member
     DC_CLASS_ROWS,      // a row from a row of each input
+    DC_CLASS_PAIRS,     // a number from each row of one input and each row of the other
     DC_CLASS_GATHER,    // numbers moved, none computed
     DC_CLASS_REDUCTION, // everything to one number
 } dc_op_class;
 
 typedef int dc_ref; // index of a node
+
+// The two forms of mrn: which half of a chunk has the largest difference, and how the length of the
+// other, the root of a sum of squares s, is kept from having no slope at 0.
+typedef enum dc_mrn_form {
+    DC_MRN_TMD = 1, // the first; sqrt(s + 1e-6)
+    DC_MRN_QRL      // the second; sqrt(max(s, 1e-12))
+} dc_mrn_form;
 
 typedef struct dc_node {
     dc_op op;
@@ -106,9 +113,12 @@ dc_ref dc_within(dc_graph *g, dc_ref steps, dc_ref exact, dc_ref x, double most)
 dc_ref dc_decay(dc_graph *g, dc_ref x, double rate);
 dc_ref dc_power(dc_graph *g, dc_ref x, double base);
 dc_ref dc_exp(dc_graph *g, dc_ref x);
+dc_ref dc_tanh(dc_graph *g, dc_ref x);
+dc_ref dc_abs(dc_graph *g, dc_ref x);
 dc_ref dc_sigmoid(dc_graph *g, dc_ref x);
 dc_ref dc_softplus(dc_graph *g, dc_ref x);
 dc_ref dc_gelu(dc_graph *g, const char *name, dc_ref x);
+dc_ref dc_linex(dc_graph *g, dc_ref d, dc_ref n, double most, double rate);
 dc_ref dc_relu(dc_graph *g, const char *name, dc_ref x);
 dc_ref dc_side(dc_graph *g, dc_ref x, double above);
 dc_ref dc_ensemble_min(dc_graph *g, dc_ref x);
@@ -117,11 +127,17 @@ dc_ref dc_row_dot(dc_graph *g, dc_ref x, dc_ref y);
 dc_ref dc_row_square(dc_graph *g, dc_ref x, dc_ref y);
 dc_ref dc_normalise(dc_graph *g, dc_ref x);
 dc_ref dc_iqe(dc_graph *g, dc_ref x, dc_ref y, dc_ref rho, int group);
+dc_ref dc_mrn(dc_graph *g, dc_ref x, dc_ref y, int chunks, dc_mrn_form form);
+dc_ref dc_logsumexp(dc_graph *g, dc_ref x);
 dc_ref dc_expected(dc_graph *g, dc_ref logits, dc_ref q);
+dc_ref dc_mrn_pairs(dc_graph *g, const char *name, dc_ref x, dc_ref y, int chunks,
+                    dc_mrn_form form);
+dc_ref dc_columns(dc_graph *g, dc_ref x, int first, int count);
 dc_ref dc_unpack(dc_graph *g, dc_ref index, dc_ref y);
 dc_ref dc_splice(dc_graph *g, const char *name, dc_ref x, dc_ref y, int column);
 dc_ref dc_repeat(dc_graph *g, dc_ref x, int times);
 dc_ref dc_pick_best(dc_graph *g, dc_ref worth, dc_ref x, int group);
+dc_ref dc_group_max(dc_graph *g, dc_ref x, int group);
 dc_ref dc_mean(dc_graph *g, const char *name, dc_ref x);
 // weight -1: none. `below` weighs rows whose prediction is below the target, 1 - below the others.
 dc_ref dc_expectile(dc_graph *g, const char *name, dc_ref p, dc_ref t, dc_ref weight, double below);
@@ -167,6 +183,12 @@ static inline bool dc_flows(const dc_node *n, int i) {
 }
 
 enum { DC_IQE_GROUP_MAX = 64, DC_IQE_STATS = 3 }; // columns of a group; stats of a row, see iqe.c
+
+// mrn_pairs transposes its inputs in panels of so many rows.
+enum { DC_MRN_LANES = 64 };
+static inline int dc_mrn_panels(int rows) {
+    return (rows + DC_MRN_LANES - 1) / DC_MRN_LANES;
+}
 
 // grad.c and plan.c, called by dc_graph_finish.
 void dc_graph_grad(dc_graph *g);

@@ -74,10 +74,39 @@ static void shape_iqe(dc_node *n, const dc_node **in) {
     n->aux = (int64_t)x->rows * (x->cols + DC_IQE_STATS); // see backend/cpu/iqe.c
 }
 
+static void check_mrn(const dc_node *n, const dc_node **in) {
+    int chunks = (int)n->a;
+    DC_CHECK(in[0]->e == in[1]->e && in[0]->cols == in[1]->cols);
+    DC_CHECK(chunks > 0 && in[0]->cols % (2 * chunks) == 0);
+    DC_CHECK(n->b == DC_MRN_TMD || n->b == DC_MRN_QRL);
+}
+
+static void shape_mrn(dc_node *n, const dc_node **in) {
+    check_mrn(n, in);
+    shape_row_pair(n, in);
+}
+
+static void shape_mrn_pairs(dc_node *n, const dc_node **in) {
+    check_mrn(n, in);
+    give(n, in[1]->e, in[1]->rows, in[0]->rows);
+    // x for both passes, y for backward; see backend/cpu/mrn_pairs.c
+    n->aux = (int64_t)n->e * dc_mrn_panels(in[0]->rows) * DC_MRN_LANES * in[0]->cols;
+    n->scratch = (int64_t)n->e * dc_mrn_panels(in[1]->rows) * DC_MRN_LANES * in[1]->cols;
+}
+
+static void shape_row(dc_node *n, const dc_node **in) {
+    give(n, in[0]->e, in[0]->rows, 1);
+}
+
 static void shape_expected(dc_node *n, const dc_node **in) {
     const dc_node *x = in[0], *q = in[1];
     DC_CHECK(x->e == 1 && q->e == 1 && q->cols == 1 && q->rows == x->rows * x->cols);
     give(n, 1, x->rows, 1);
+}
+
+static void shape_columns(dc_node *n, const dc_node **in) {
+    DC_CHECK(n->a >= 0 && n->b >= 1 && n->a + n->b <= in[0]->cols);
+    give(n, in[0]->e, in[0]->rows, (int)n->b);
 }
 
 static void shape_unpack(dc_node *n, const dc_node **in) {
@@ -103,6 +132,11 @@ static void shape_pick_best(dc_node *n, const dc_node **in) {
     DC_CHECK(worth->e == 1 && worth->cols == 1 && x->e == 1 && worth->rows == x->rows);
     DC_CHECK(n->a >= 1 && x->rows % (int)n->a == 0);
     give(n, 1, x->rows / (int)n->a, x->cols);
+}
+
+static void shape_group_max(dc_node *n, const dc_node **in) {
+    DC_CHECK(n->a >= 1 && in[0]->cols == 1 && in[0]->rows % (int)n->a == 0);
+    give(n, in[0]->e, in[0]->rows / (int)n->a, 1);
 }
 
 static void shape_reduction(dc_node *n, const dc_node **in) {
@@ -217,6 +251,14 @@ dc_ref dc_exp(dc_graph *g, dc_ref x) {
     return APPLY(exp, "exp", 0, 0, x);
 }
 
+dc_ref dc_tanh(dc_graph *g, dc_ref x) {
+    return APPLY(tanh, "tanh", 0, 0, x);
+}
+
+dc_ref dc_abs(dc_graph *g, dc_ref x) {
+    return APPLY(abs, "abs", 0, 0, x);
+}
+
 dc_ref dc_sigmoid(dc_graph *g, dc_ref x) {
     return APPLY(sigmoid, "sigmoid", 0, 0, x);
 }
@@ -227,6 +269,10 @@ dc_ref dc_softplus(dc_graph *g, dc_ref x) {
 
 dc_ref dc_gelu(dc_graph *g, const char *name, dc_ref x) {
     return APPLY(gelu, name, 0, 0, x);
+}
+
+dc_ref dc_linex(dc_graph *g, dc_ref d, dc_ref n, double most, double rate) {
+    return APPLY(linex, "linex", most, rate, d, n);
 }
 
 dc_ref dc_relu(dc_graph *g, const char *name, dc_ref x) {
@@ -261,8 +307,25 @@ dc_ref dc_iqe(dc_graph *g, dc_ref x, dc_ref y, dc_ref rho, int group) {
     return APPLY(iqe, "iqe", group, 0, x, y, rho);
 }
 
+dc_ref dc_mrn(dc_graph *g, dc_ref x, dc_ref y, int chunks, dc_mrn_form form) {
+    return APPLY(mrn, "mrn", chunks, form, x, y);
+}
+
+dc_ref dc_logsumexp(dc_graph *g, dc_ref x) {
+    return APPLY(logsumexp, "logsumexp", 0, 0, x);
+}
+
 dc_ref dc_expected(dc_graph *g, dc_ref logits, dc_ref q) {
     return APPLY(expected, "expected", 0, 0, logits, q);
+}
+
+dc_ref dc_mrn_pairs(dc_graph *g, const char *name, dc_ref x, dc_ref y, int chunks,
+                    dc_mrn_form form) {
+    return APPLY(mrn_pairs, name, chunks, form, x, y);
+}
+
+dc_ref dc_columns(dc_graph *g, dc_ref x, int first, int count) {
+    return APPLY(columns, "columns", first, count, x);
 }
 
 dc_ref dc_unpack(dc_graph *g, dc_ref index, dc_ref y) {
@@ -279,6 +342,10 @@ dc_ref dc_repeat(dc_graph *g, dc_ref x, int times) {
 
 dc_ref dc_pick_best(dc_graph *g, dc_ref worth, dc_ref x, int group) {
     return APPLY(pick_best, "pick_best", group, 0, worth, x);
+}
+
+dc_ref dc_group_max(dc_graph *g, dc_ref x, int group) {
+    return APPLY(group_max, "group_max", group, 0, x);
 }
 
 dc_ref dc_mean(dc_graph *g, const char *name, dc_ref x) {

@@ -3,8 +3,8 @@
 
 #include "algo/backup.h"
 #include "base/hash.h"
+#include "data/safetensors.h"
 #include "train/run.h"
-#include "train/safetensors.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -53,36 +53,18 @@ void dc_checkpoint_find_bad(const dc_run *run, char name[DC_WEIGHT_NAME]) {
         if (!isfinite(run->sums[i])) snprintf(name, DC_WEIGHT_NAME, "log");
 }
 
-static uint64_t hash_text(const char *text, uint64_t hash) {
-    return dc_hash(text, strlen(text) + 1, hash);
-}
-
-// Hash of all metadata but itself, and of all tensors in the order in which they lie in the file.
-static void hash_all(const dc_st_tensor *tensors, size_t count, const dc_st_meta *metas,
-                     size_t meta_count, char out[32]) {
-    uint64_t hash = count;
-    for (size_t i = 0; i < meta_count; i++)
-        if (strcmp(metas[i].key, "hash") != 0)
-            hash = hash_text(metas[i].value, hash_text(metas[i].key, hash));
-    for (size_t i = 0; i < count; i++) {
-        hash = hash_text(tensors[i].name, hash);
-        hash = dc_hash(tensors[i].bytes, tensors[i].size, hash);
-    }
-    snprintf(out, 32, "%016" PRIx64, hash);
-}
-
 // ---- the method, as metadata ----
 
 typedef struct facts { // of a method, beside its options
     int64_t obs, goal, act, actions, batch, steps, seed;
-    bool rep;
+    bool rep, averaged;
     double gamma, longest;
     dc_int_list hidden;
     char form[DC_TEXT_MAX];
 } facts;
 
 #define FACT(name, kind, least, most)                                                              \
-    { #name, kind, offsetof(facts, name), "0", least, most, NULL, "" }
+    { #name, kind, DC_FIXED, offsetof(facts, name), "0", least, most, NULL, "" }
 static const dc_option fact_table[] = {
     FACT(obs, DC_INT, 0, 1 << 24),
     FACT(goal, DC_INT, 0, 1 << 24),
@@ -92,18 +74,46 @@ static const dc_option fact_table[] = {
     FACT(steps, DC_INT, 0, 1e15),
     FACT(seed, DC_INT, 0, 9e15),
     FACT(rep, DC_BOOL, 0, 0),
+    FACT(averaged, DC_BOOL, 0, 0),
     FACT(gamma, DC_REAL, 0, 1),
     FACT(longest, DC_REAL, 0, 1e15),
-    {"hidden", DC_LIST, offsetof(facts, hidden), "", 1, 8192, NULL, ""},
-    {"form", DC_TEXT, offsetof(facts, form), "", 0, 0, NULL, ""},
+    {"hidden", DC_LIST, DC_FIXED, offsetof(facts, hidden), "", 1, 8192, NULL, ""},
+    {"form", DC_TEXT, DC_FIXED, offsetof(facts, form), "", 0, 0, NULL, ""},
     {0},
 };
 
 static facts facts_of(const dc_method *m) {
-    facts f = {m->obs,           m->goal, m->act,   m->actions, m->batch,  m->steps,
-               (int64_t)m->seed, m->rep,  m->gamma, m->longest, m->hidden, {0}};
+    facts f = {.obs = m->obs,
+               .goal = m->goal,
+               .act = m->act,
+               .actions = m->actions,
+               .batch = m->batch,
+               .steps = m->steps,
+               .seed = (int64_t)m->seed,
+               .rep = m->rep,
+               .averaged = m->averaged,
+               .gamma = m->gamma,
+               .longest = m->longest,
+               .hidden = m->hidden};
     snprintf(f.form, sizeof f.form, "%s", m->form->name);
     return f;
+}
+
+// The options of config.json that must be those of the whole run, a line each, and the data's hash.
+static void describe_config(const dc_run *run, uint64_t data_hash, dc_text *out) {
+    dc_option counts[64] = {0};
+    int n = 0;
+    for (const dc_option *o = dc_run_table; o->name; o++)
+        if (o->role == DC_FIXED) counts[n++] = *o;
+    DC_CHECK(n < 64);
+    dc_text_add(out, "{\n");
+    dc_options_json(counts, &run->options, out);
+    dc_text_add(out, ",\n");
+    if (run->algo->options->name) {
+        dc_options_json(run->algo->options, run->config, out);
+        dc_text_add(out, ",\n");
+    }
+    dc_text_add(out, "  \"data_hash\": \"%016" PRIx64 "\"\n}", data_hash);
 }
 
 // {"obs": 4, ..., "alpha": 0.3, ...}
@@ -133,6 +143,19 @@ static size_t list_scales(const dc_method *m, dc_st_tensor *tensors) {
     return SCALES;
 }
 
+enum { RANGES = 2 };
+static const char *const range_names[RANGES] = {"scale/act_low", "scale/act_high"};
+
+// The ranges of actions that have units of their own.
+static size_t list_ranges(const dc_act_scale *s, dc_st_tensor *tensors) {
+    if (!s) return 0;
+    const float *values[RANGES] = {s->low, s->high};
+    for (int i = 0; i < RANGES; i++)
+        tensors[i] = (dc_st_tensor){range_names[i], DC_ST_F32, 1,
+                                    {s->width},     values[i], (size_t)s->width * sizeof(float)};
+    return RANGES;
+}
+
 // Tensors of the state, wide types first so that everything stays aligned.
 static size_t list_tensors(const dc_run *run, dc_st_tensor *tensors, char (*names)[DC_WEIGHT_NAME],
                            const int64_t *words, size_t word_count, const double *log) {
@@ -145,7 +168,8 @@ static size_t list_tensors(const dc_run *run, dc_st_tensor *tensors, char (*name
     for (int s = 0; s < SLABS; s++)
         for (int i = 0; i < params->count; i++)
             if (describe(params, s, &params->rows[i], names[count], &tensors[count])) count++;
-    return count + list_scales(&run->agent.method, tensors + count);
+    count += list_scales(&run->agent.method, tensors + count);
+    return count + list_ranges(run->agent.method.act_scale, tensors + count);
 }
 
 typedef struct writing { // what a file is made of
@@ -153,18 +177,20 @@ typedef struct writing { // what a file is made of
     char (*names)[DC_WEIGHT_NAME];
     int64_t *words;
     size_t word_count;
-    dc_text method, networks;
+    dc_text method, networks, config;
 } writing;
 
 static dc_status write_all(const dc_run *run, const char *path, writing *w) {
     double log[DC_METRICS_MAX + 3] = {(double)run->sum_count};
-    char step[32], seed[32], hash[32];
+    char step[32], seed[32], hash[DC_ST_HASH];
     memcpy(log + 1, run->sums, sizeof run->sums);
     DC_TRY(dc_sampler_save(run->agent.sampler, &w->words, &w->word_count));
     describe_method(&run->agent.method, &w->method);
     dc_nets_describe(&run->agent.nets, &w->networks);
+    describe_config(run, run->data->hash, &w->config);
     DC_TRY(dc_text_status(&w->method));
     DC_TRY(dc_text_status(&w->networks));
+    DC_TRY(dc_text_status(&w->config));
     size_t count = list_tensors(run, w->tensors, w->names, w->words, w->word_count, log);
     snprintf(step, sizeof step, "%" PRId64, run->step);
     snprintf(seed, sizeof seed, "%" PRId64, run->options.seed);
@@ -175,23 +201,26 @@ static dc_status write_all(const dc_run *run, const char *path, writing *w) {
                           {"seed", seed},
                           {"method", w->method.bytes},
                           {"networks", w->networks.bytes},
+                          {"config", w->config.bytes},
                           {"hash", hash}};
     size_t meta_count = sizeof metas / sizeof metas[0];
-    hash_all(w->tensors, count, metas, meta_count, hash);
-    return dc_st_write(path, w->tensors, count, metas, meta_count);
+    dc_st_hash(w->tensors, count, metas, meta_count, hash);
+    return dc_st_write_inside(path, w->tensors, count, metas, meta_count);
 }
 
 dc_status dc_checkpoint_write(const dc_run *run, const char *path) {
-    size_t most = (size_t)run->agent.params.count * SLABS + 2 + SCALES;
+    size_t most = (size_t)run->agent.params.count * SLABS + 2 + SCALES + RANGES;
     writing w = {.tensors = calloc(most, sizeof *w.tensors),
                  .names = calloc(most, sizeof *w.names)};
     dc_text_init(&w.method);
     dc_text_init(&w.networks);
+    dc_text_init(&w.config);
     dc_status status = w.tensors && w.names
                            ? write_all(run, path, &w)
                            : dc_fail(DC_NO_MEMORY, NULL, "no memory to write %s", path);
     dc_text_fini(&w.method);
     dc_text_fini(&w.networks);
+    dc_text_fini(&w.config);
     free(w.words);
     free(w.names);
     free(w.tensors);
@@ -233,9 +262,8 @@ static dc_status read_log(dc_run *run, const dc_st_file *file, const char *path)
     double log[DC_METRICS_MAX + 3];
     dc_st_tensor want = {"log", DC_ST_F64, 1, {DC_METRICS_MAX + 3}, log, sizeof log};
     DC_TRY(dc_weight_copy(file, path, &want));
-    // Sums are taken since the last row, and the last step closes a row.
-    const dc_run_options *o = &run->options;
-    bool good = log[0] == (double)(run->step == o->steps ? 0 : run->step % o->log_every);
+    // Sums are taken since the last row, and the last step of a run closes a row, also if the run then got more steps.
+    bool good = log[0] == 0 || log[0] == (double)(run->step % run->options.log_every);
     for (size_t i = 0; i < sizeof log / sizeof log[0]; i++)
         good = good && isfinite(log[i]);
     if (!good) return dc_fail(DC_BAD_INPUT, NULL, "%s: tensor log holds impossible numbers", path);
@@ -244,16 +272,15 @@ static dc_status read_log(dc_run *run, const dc_st_file *file, const char *path)
     return DC_OK;
 }
 
-// The right format, and unchanged content.
-static dc_status check_file(const dc_st_file *file, const char *path) {
+dc_status dc_checkpoint_check(const dc_st_file *file, const char *path) {
     const char *format = dc_st_meta_get(file, "format"), *hash = dc_st_meta_get(file, "hash");
     if (format && !strcmp(format, "dcrl checkpoint 1"))
         return dc_fail(DC_BAD_INPUT, "train anew, or use the dcrl that wrote it",
                        "%s was written by an older dcrl", path);
     if (!format || strcmp(format, FORMAT) != 0 || !dc_st_meta_get(file, "agent") || !hash)
         return dc_fail(DC_BAD_INPUT, NULL, "%s is not a dcrl checkpoint", path);
-    char is[32];
-    hash_all(file->tensors, file->count, file->metas, file->meta_count, is);
+    char is[DC_ST_HASH];
+    dc_st_hash(file->tensors, file->count, file->metas, file->meta_count, is);
     if (strcmp(hash, is) != 0)
         return dc_fail(DC_BAD_INPUT, NULL, "%s is damaged (hash %s, should be %s)", path, is, hash);
     return DC_OK;
@@ -266,25 +293,62 @@ static dc_status check_agent(const dc_run *run, const dc_st_file *file, const ch
                    run->algo->name);
 }
 
-static dc_status read_step(dc_run *run, const dc_st_file *file, const char *path) {
+static dc_status read_step(const dc_st_file *file, const char *path, int64_t *out) {
     const char *step = dc_st_meta_get(file, "step");
     char *end = NULL;
     long long n = step ? strtoll(step, &end, 10) : -1;
     if (n < 0 || *end || !*step)
         return dc_fail(DC_BAD_INPUT, NULL, "%s: impossible step (%s)", path, step ? step : "none");
-    if (n > run->options.steps)
-        return dc_fail(DC_BAD_INPUT, NULL, "%s lies past the last step of the run (%" PRId64 ")",
-                       path, run->options.steps);
-    run->step = n;
+    *out = n;
     return DC_OK;
+}
+
+static dc_status check_step(const dc_run *run, const char *path) {
+    if (run->step <= run->options.steps) return DC_OK;
+    return dc_fail(DC_BAD_INPUT, NULL, "%s lies past the last step of the run (%" PRId64 ")", path,
+                   run->options.steps);
+}
+
+// Whether `line` is one of the lines of a text.
+static bool has_line(const char *text, const char *line, size_t n) {
+    for (const char *at = text, *end; at; at = end ? end + 1 : NULL) {
+        end = strchr(at, '\n');
+        size_t length = end ? (size_t)(end - at) : strlen(at);
+        if (length == n && !memcmp(at, line, n)) return true;
+    }
+    return false;
+}
+
+// Every option that the file names must be that of the run. Files from before they named any are taken.
+static dc_status check_config(const dc_run *run, uint64_t data_hash, const dc_st_file *file,
+                              const char *path) {
+    const char *said = dc_st_meta_get(file, "config");
+    dc_text is;
+    dc_text_init(&is);
+    describe_config(run, data_hash, &is);
+    dc_status status = dc_text_status(&is);
+    for (const char *at = said, *end; status == DC_OK && at; at = end ? end + 1 : NULL) {
+        end = strchr(at, '\n');
+        size_t n = end ? (size_t)(end - at) : strlen(at);
+        if (has_line(is.bytes, at, n)) continue;
+        while (n && (*at == ' ' || at[n - 1] == ','))
+            *at == ' ' ? (at++, n--) : n--;
+        status =
+            dc_fail(DC_BAD_INPUT, "it is of another run, or config.json was edited",
+                    "%s was trained with %.*s, which config.json does not say", path, (int)n, at);
+    }
+    dc_text_fini(&is);
+    return status;
 }
 
 dc_status dc_checkpoint_read(dc_run *run, const char *path) {
     dc_st_file file;
-    DC_TRY(dc_st_open(&file, path));
-    dc_status status = check_file(&file, path);
+    DC_TRY(dc_st_open_inside(&file, path));
+    dc_status status = dc_checkpoint_check(&file, path);
     if (status == DC_OK) status = check_agent(run, &file, path);
-    if (status == DC_OK) status = read_step(run, &file, path);
+    if (status == DC_OK) status = check_config(run, run->data->hash, &file, path);
+    if (status == DC_OK) status = read_step(&file, path, &run->step);
+    if (status == DC_OK) status = check_step(run, path);
     if (status == DC_OK) status = read_weights(run, &file, path);
     if (status == DC_OK) status = read_sampler(run, &file, path);
     if (status == DC_OK) status = read_log(run, &file, path);
@@ -359,6 +423,7 @@ static dc_status read_method(dc_checkpoint_policy *p, const dc_st_file *file) {
                             .longest = f.longest,
                             .obs = (int)f.obs,
                             .goal = (int)f.goal,
+                            .averaged = f.averaged,
                             .rep = f.rep,
                             .act = (int)f.act,
                             .actions = (int)f.actions};
@@ -403,6 +468,24 @@ static dc_status read_scales(dc_checkpoint_policy *p, const dc_st_file *file, co
     return DC_OK;
 }
 
+// The ranges of actions, if the file says that they have some.
+static dc_status read_ranges(dc_checkpoint_policy *p, const dc_st_file *file, const char *path) {
+    dc_st_tensor want[RANGES];
+    int found = 0;
+    for (int i = 0; i < RANGES; i++)
+        found += dc_st_find(file, range_names[i]) != NULL;
+    if (!found) return DC_OK;
+    if (!p->method.act || p->method.actions)
+        return dc_fail(DC_BAD_INPUT, NULL, "%s: ranges of actions that have none", path);
+    DC_TRY(dc_act_scale_init(&p->act_scale, p->method.act));
+    list_ranges(&p->act_scale, want);
+    for (int i = 0; i < RANGES; i++)
+        DC_TRY(dc_weight_copy(file, path, &want[i]));
+    p->method.act_scale = &p->act_scale;
+    dc_status status = dc_act_scale_settle(&p->act_scale);
+    return status == DC_OK ? DC_OK : dc_fail_prefix(status, path);
+}
+
 // Every weight must be in the file, with its shape.
 static dc_status check_shapes(const dc_checkpoint_policy *p, const dc_st_file *file,
                               const char *path) {
@@ -422,6 +505,7 @@ static dc_status read_networks(dc_checkpoint_policy *p, const dc_st_file *file, 
     const char *env = dc_st_meta_get(file, "env");
     snprintf(p->env, sizeof p->env, "%s", env ? env : "");
     p->method.algo->networks(&p->nets, &p->method);
+    p->nets.averaged = p->method.averaged;
     dc_nets_place(&p->nets, &p->params, &p->method.hidden);
     DC_TRY(check_networks(p, file, path));
     DC_TRY(check_shapes(p, file, path)); // before memory is taken for what the file only says
@@ -429,21 +513,28 @@ static dc_status read_networks(dc_checkpoint_policy *p, const dc_st_file *file, 
     for (int i = 0; i < p->params.count; i++) {
         char name[DC_WEIGHT_NAME];
         dc_st_tensor want;
-        dc_weight_describe(&p->params.rows[i], p->params.slabs.live, "", name, &want);
+        bool average = p->nets.averaged && p->params.rows[i].offset >= p->nets.policy_first;
+        dc_weight_describe(&p->params.rows[i], p->params.slabs.live, average ? "target_" : "", name,
+                           &want);
         DC_TRY(dc_weight_copy(file, path, &want));
     }
     const char *bad = dc_params_find_bad(&p->params, p->params.slabs.live);
     return bad ? dc_fail(DC_BAD_INPUT, NULL, "%s: tensor %s is not finite", path, bad) : DC_OK;
 }
 
-dc_status dc_checkpoint_open(dc_checkpoint_policy *p, const char *path) {
+dc_status dc_checkpoint_open(dc_checkpoint_policy *p, const char *path, const dc_run *run,
+                             uint64_t data_hash) {
     dc_st_file file;
     *p = (dc_checkpoint_policy){0};
-    DC_TRY(dc_st_open(&file, path));
-    dc_status status = check_file(&file, path);
+    DC_TRY(run ? dc_st_open_inside(&file, path) : dc_st_open(&file, path));
+    dc_status status = dc_checkpoint_check(&file, path);
+    if (status == DC_OK && run) status = check_agent(run, &file, path);
+    if (status == DC_OK && run) status = check_config(run, data_hash, &file, path);
+    if (status == DC_OK) status = read_step(&file, path, &p->step);
     if (status == DC_OK && (status = read_method(p, &file)) != DC_OK && status != DC_NO_MEMORY)
         status = bad_method(path);
     if (status == DC_OK) status = read_scales(p, &file, path);
+    if (status == DC_OK) status = read_ranges(p, &file, path);
     if (status == DC_OK) status = read_networks(p, &file, path);
     dc_st_close(&file);
     if (status != DC_OK) dc_checkpoint_close(p);
@@ -454,5 +545,6 @@ void dc_checkpoint_close(dc_checkpoint_policy *p) {
     dc_params_free(&p->params);
     free(p->config);
     free(p->scales);
+    dc_act_scale_fini(&p->act_scale);
     *p = (dc_checkpoint_policy){0};
 }

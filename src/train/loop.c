@@ -1,19 +1,19 @@
-// The training loop, see run.h. It goes in turns: a trainer (trainer.h), on the CPU or on a GPU, computes steps up to
-// the next one after which something is to be done (a log row, a checkpoint, an evaluation), then that is done.
-// Checkpoints and logs go to the folder, progress to a callback.
+// The training loop, see run.h. It works in turns. In a turn a trainer (trainer.h), on the CPU or on a GPU, computes
+// all steps up to the next log row, checkpoint or evaluation; then that row, checkpoint or evaluation is made.
+// Checkpoints and logs go to the run's folder, progress to a callback.
 //
-// The run with the fewest steps trains next, with all others that stand at that step. So members that a stop left at
-// different steps come together again by themselves, and since each is a function of its own state, no member's bytes
-// depend on the others.
+// Several runs (seeds) train together as members of a population. The member with the fewest steps trains next, together
+// with all members at the same step. So members that were stopped at different steps catch up with each other, and
+// since each is a function of its own state alone, a member's results are those of a run by itself, to the bit.
 #include "train/run.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "train/folder.h"
+#include "train/held_out.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +22,10 @@
 typedef struct loop {
     dc_run *runs;
     int count;
-    double start, last_progress; // wall clock of this process's part; evaluations move start ahead
-    bool sent;                   // the trainer holds the latest state, not the host
+    // Wall clock when training began, moved forward by the time that evaluations take; and of the last progress.
+    double start, last_progress;
+    double rate;    // steps per second of the last turn; 0: there was none
+    bool on_device; // the trainer has the latest state, not the host
 } loop;
 
 // --- metrics ---
@@ -51,10 +53,11 @@ static dc_status drop_old(const dc_run *run) {
     int64_t *steps;
     int count;
     DC_TRY(dc_folder_checkpoints(run->folder, &steps, &count));
-    int64_t kept = 0, evaluated = 0; // a score is the mean of the last evaluations: they stay, too
+    // A score is the mean of the last evaluations, so as many evaluated checkpoints are kept, too.
+    int64_t kept = 0, evaluated = 0;
     for (int i = 0; i < count; i++) {
         char path[DC_PATH_MAX];
-        // A newer one could not be read when this run was resumed: it must not push out a good one.
+        // A newer one could not be read when this run was resumed: a good one is not deleted for it.
         if (steps[i] > run->step) continue;
         bool counts = dc_run_evaluates(run, steps[i]) && evaluated++ < run->options.keep;
         if (kept++ < run->options.keep || counts) continue;
@@ -75,7 +78,8 @@ dc_status dc_run_save(dc_run *run) {
     DC_TRY(fetch(run));
     if (dc_sampler_step(run->agent.sampler) != (uint64_t)run->step)
         return dc_fail(DC_IO, "dcrl train --resume goes on from the checkpoint before",
-                       "step %" PRId64 " is not saved: a failure left the device further",
+                       "step %" PRId64
+                       " is not saved: after a failure the device is at another step",
                        run->step);
     dc_checkpoint_find_bad(run, bad);
     if (*bad) return not_finite(run, "tensor", bad, run->step);
@@ -88,8 +92,8 @@ dc_status dc_run_save(dc_run *run) {
 
 // --- the loop ---
 
-// Where NaN or Inf came from: the first node in forward order, else the gradient of a weight, else
-// squares of gradients that Adam's second moment could not hold.
+// Where NaN or Inf came from, by the same step on the CPU: the first node in forward order, else the gradient of a
+// weight, else squares of gradients that Adam's second moment cannot hold.
 static dc_status not_finite_where(dc_run *run) {
     const char *name = dc_exec_find_bad(&run->agent.exec, &dc_backend_cpu);
     if (name) return not_finite(run, "value of", name, run->step + 1);
@@ -109,25 +113,45 @@ static dc_status stopped(const dc_run *run) {
                    run->folder ? run->folder : "");
 }
 
-// Evaluation takes its time beside the clock of training. One that was stopped is made up for when
-// the run goes on, since its row is missing.
+// Time that is none of training's.
+static void pause_clock(loop *l, double seconds) {
+    l->start += seconds;
+    for (int i = 0; i < l->count; i++)
+        l->runs[i].log_time += seconds;
+}
+
+// The time of an evaluation does not count as training. One that was stopped is repeated when the run goes on,
+// since its row is missing.
 static dc_status evaluate(loop *l, dc_run *run) {
     if (!run->evaluate || !run->folder) return DC_OK;
     double before = dc_now();
     dc_status status = run->evaluate(run->evaluate_ctx, run, dc_run_evaluates(run, run->step));
-    double seconds = dc_now() - before;
-    l->start += seconds;
-    for (int i = 0; i < l->count; i++)
-        l->runs[i].log_time += seconds;
+    pause_clock(l, dc_now() - before);
     return status == DC_INTERRUPTED ? stopped(run) : status;
 }
 
-static dc_status log_row(const loop *l, dc_run *run, double t) {
-    close_sums(run);
+// Held-out rows by the weights of now. The time that it takes is none of training's.
+static dc_status measure_held_out(loop *l, dc_run *run) {
+    if (!run->held_out) return DC_OK;
+    double before = dc_now();
+    dc_status status =
+        dc_held_out_measure(run->held_out, &run->agent, run->last + dc_run_metric_count(run));
+    pause_clock(l, dc_now() - before);
+    return status;
+}
+
+static dc_status log_row(loop *l, dc_run *run, double t) {
     double rate = (double)(run->step - run->log_step) / (t - run->log_time + 1e-9);
-    if (run->folder) DC_TRY(dc_folder_log(run, t - l->start, rate));
+    double seconds = t - l->start;
+    close_sums(run);
     run->log_time = t;
     run->log_step = run->step;
+    DC_TRY(measure_held_out(l, run));
+    int together = 0; // they share this time
+    for (int i = 0; i < l->count; i++)
+        together += l->runs[i].member >= 0;
+    if (run->folder) DC_TRY(dc_folder_log(run, seconds, rate, together));
+    if (run->on_row) run->on_row(run->on_row_ctx, run, seconds, rate);
     return DC_OK;
 }
 
@@ -136,23 +160,25 @@ static dc_status finish(dc_run *run) {
     if (!run->folder) return fetch(run);
     DC_TRY(dc_run_save(run));
     DC_TRY(dc_folder_path(path, run->folder, "DONE"));
-    return dc_file_exists(path) ? DC_OK : dc_file_write(path, "done\n", 5);
+    return dc_file_write_inside(path, "done\n", 5);
 }
 
 static bool is_log_step(const dc_run *run) {
     return run->step % run->options.log_every == 0 || run->step == run->options.steps;
 }
 
-// What is to be done after the steps of a turn: log, save, evaluate, progress, stop, the end.
+// After the steps of a turn: log, save, evaluate, tell progress; at the end or when stopped, finish.
 static dc_status after_steps(loop *l, dc_run *run) {
     const dc_run_options *o = &run->options;
     double t = dc_now();
-    bool last = run->step == o->steps, stop = run->stop && atomic_load(run->stop);
     if (is_log_step(run)) DC_TRY(log_row(l, run, t));
+    bool last = run->step == o->steps, stop = run->stop && atomic_load(run->stop);
     bool evaluates = dc_run_evaluates(run, run->step);
     if (run->step % o->save_every == 0 || evaluates || last || stop) DC_TRY(dc_run_save(run));
-    if (evaluates) DC_TRY(evaluate(l, run));
-    if (evaluates) t = dc_now();
+    if (evaluates) {
+        DC_TRY(evaluate(l, run));
+        t = dc_now();
+    }
     if (run->progress && (t - l->last_progress > 0.2 || last)) {
         l->last_progress = t;
         run->progress(run->progress_ctx, run, t - l->start);
@@ -161,7 +187,7 @@ static dc_status after_steps(loop *l, dc_run *run) {
     return stop ? stopped(run) : DC_OK;
 }
 
-// Record a failure in its run. After NaN or Inf the others continue, so that is no failure of the whole.
+// Record a failure in its run. After NaN or Inf in one member the others continue, so OK is returned then.
 static dc_status keep_failure(loop *l, dc_run *run, dc_status status) {
     if (status == DC_OK || status == DC_INTERRUPTED) return status;
     run->ended = status;
@@ -177,14 +203,14 @@ static bool is_training(const dc_run *run) {
 
 // --- turns ---
 
-// Steps until something is to be done or another member is reached, and no more than take about a tenth of a second.
+// Steps of the next turn: up to a log row, checkpoint, evaluation or the step of another member, and no more than take
+// about a tenth of a second, so that progress and a stop do not wait.
 static int64_t steps_until_event(const loop *l, const dc_run *run) {
     const dc_run_options *o = &run->options;
     const int64_t every[] = {o->log_every, o->save_every, o->eval_every ? o->eval_every : o->steps,
                              o->steps};
-    double rate = (double)(run->step - run->first_step) / (dc_now() - l->start + 1e-9);
     int64_t least = run->trainer->ops->least_steps;
-    int64_t most = rate * 0.1 < (double)least ? least : (int64_t)(rate * 0.1);
+    int64_t most = l->rate * 0.1 < (double)least ? least : (int64_t)(l->rate * 0.1);
     for (int i = 0; i < 4; i++) {
         int64_t left = every[i] - run->step % every[i];
         most = left < most ? left : most;
@@ -204,8 +230,8 @@ static dc_status select_members(loop *l, int64_t step) {
         marked[i] = is_training(run) && run->step == step;
         same = same && marked[i] == (run->member >= 0);
     }
-    if (same && l->sent) return DC_OK;
-    for (int i = 0; i < l->count && l->sent; i++)
+    if (same && l->on_device) return DC_OK;
+    for (int i = 0; i < l->count && l->on_device; i++)
         if (is_training(&l->runs[i])) DC_TRY(fetch(&l->runs[i]));
     if (!same) DC_TRY(dc_population_select(l->runs, l->count, marked));
     for (int i = 0; i < l->count; i++) {
@@ -213,7 +239,7 @@ static dc_status select_members(loop *l, int64_t step) {
         if (marked[i])
             DC_TRY(run->trainer->ops->send(run->trainer, run->member, (uint64_t)step, run->sums));
     }
-    l->sent = true;
+    l->on_device = true;
     return DC_OK;
 }
 
@@ -235,18 +261,21 @@ static dc_status train_steps(loop *l, dc_run *first, int64_t *count, int64_t *ba
     for (int i = 0; i < l->count; i++)
         if (l->runs[i].member >= 0) sums[l->runs[i].member] = l->runs[i].sums;
     *count = steps_until_event(l, first);
-    return first->trainer->ops->step(first->trainer, *count, bad, sums);
+    double start = dc_now();
+    DC_TRY(first->trainer->ops->step(first->trainer, *count, bad, sums));
+    l->rate = (double)*count / (dc_now() - start + 1e-9);
+    return DC_OK;
 }
 
-// Train all members that stand at the same step as `first`. Sums stay with the trainer until a log row closes
-// them, so that they do not depend on the turns.
+// Train all members that are at the same step as `first`. Sums of metrics stay with the trainer until a log row closes
+// them, so that they do not depend on how steps are divided into turns. Members log at the same steps (log_every is one
+// for all), so the trainer's sums are cleared for all of them at once.
 static dc_status train_turn(loop *l, dc_run *first) {
     int64_t count = 0, bad[DC_RUNS_MAX];
     DC_TRY(keep_failure(l, first, train_steps(l, first, &count, bad)));
-    if (first->ended != DC_OK) return DC_OK;
     dc_status status = DC_OK;
     bool closed = false;
-    for (int i = 0; i < l->count; i++) { // all of them, also after one was stopped
+    for (int i = 0; i < l->count; i++) { // every member, also after one was stopped
         dc_run *run = &l->runs[i];
         if (run->member < 0) continue;
         dc_status own = keep_failure(l, run, after_turn(l, run, count, bad[run->member]));
@@ -260,7 +289,7 @@ static dc_status train_turn(loop *l, dc_run *first) {
 
 // --- all together ---
 
-// The run with the fewest steps, of those that train.
+// Of the members that train, the one with the fewest steps.
 static dc_run *fewest_steps(const loop *l) {
     dc_run *found = NULL;
     for (int i = 0; i < l->count; i++)
@@ -284,7 +313,7 @@ static dc_status begin(loop *l) {
     return DC_OK;
 }
 
-// One error for all: the first that was no NaN, a stop, then NaN.
+// One status for all members: the first error that is not NaN or Inf, else that training was stopped, else NaN or Inf.
 static dc_status outcome(const loop *l, dc_status status) {
     const dc_run *worst = NULL;
     int ended = 0;
@@ -307,7 +336,7 @@ dc_status dc_population_train(dc_run *runs, int count) {
     dc_status status = begin(&l);
     for (dc_run *run; status == DC_OK && (run = fewest_steps(&l));)
         status = train_turn(&l, run);
-    for (int i = 0; status != DC_OK && i < count; i++) // the others have ended
+    for (int i = 0; status != DC_OK && i < count; i++) // save what has not ended
         if (is_training(&runs[i])) (void)keep_failure(&l, &runs[i], dc_run_save(&runs[i]));
     return outcome(&l, status);
 }

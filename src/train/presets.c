@@ -30,18 +30,54 @@ static dc_status unknown(dc_arena *arena, const char *name) {
 
 dc_status dc_preset_find(dc_arena *arena, const char *name, dc_preset *preset) {
     *preset = (dc_preset){0};
-    DC_TRY(find(arena, name, &preset->own));
-    if (!preset->own) return unknown(arena, name);
-    const dc_json *like = dc_json_get(preset->own, "like");
-    if (!like) return DC_OK;
-    DC_TRY(find(arena, like->text, &preset->base));
-    DC_CHECK(preset->base && !dc_json_get(preset->base, "like"));
+    for (const char *next = name; next;) {
+        const dc_json *found, *like;
+        DC_TRY(find(arena, next, &found));
+        if (!found && !preset->levels) return unknown(arena, name);
+        DC_CHECK(found && preset->levels < DC_PRESET_LEVELS);
+        preset->level[preset->levels++] = found;
+        like = dc_json_get(found, "like");
+        next = like ? like->text : NULL;
+    }
     return DC_OK;
 }
 
+// Whether two names differ by nothing but -oraclerep.
+static bool same_env(const char *a, const char *b) {
+    static const char goals[] = "-oraclerep";
+    size_t n = sizeof goals - 1;
+    for (; *a || *b; a++, b++) {
+        if (!strncmp(a, goals, n)) a += n;
+        if (!strncmp(b, goals, n)) b += n;
+        if (*a != *b) return false;
+        if (!*a) return true;
+    }
+    return true;
+}
+
+static dc_status first_of(dc_arena *arena, const char *env, bool exact, dc_preset *preset) {
+    for (const dc_preset_file *f = dc_preset_files; f->name && !preset->levels; f++) {
+        const dc_json *root;
+        DC_TRY(dc_json_parse(arena, f->name, f->json, strlen(f->json), &root));
+        for (const dc_json *m = root->child; m && !preset->levels; m = m->next) {
+            const dc_json *own = dc_json_get(m, "env");
+            if (own && (exact ? !strcmp(own->text, env) : same_env(own->text, env)))
+                DC_TRY(dc_preset_find(arena, m->key, preset));
+        }
+    }
+    return DC_OK;
+}
+
+dc_status dc_preset_of(dc_arena *arena, const char *env, dc_preset *preset) {
+    *preset = (dc_preset){0};
+    DC_TRY(first_of(arena, env, true, preset));
+    return preset->levels ? DC_OK : first_of(arena, env, false, preset);
+}
+
 const char *dc_preset_agent(const dc_preset *preset) {
-    const dc_json *agent = dc_json_get(preset->own, "agent");
-    if (!agent && preset->base) agent = dc_json_get(preset->base, "agent");
+    const dc_json *agent = NULL;
+    for (int i = 0; i < preset->levels && !agent; i++)
+        agent = dc_json_get(preset->level[i], "agent");
     return agent ? agent->text : NULL;
 }
 
@@ -72,8 +108,9 @@ static dc_status set_section(dc_run *run, const dc_json *object) {
 }
 
 dc_status dc_preset_apply(dc_run *run, const dc_preset *preset) {
-    if (preset->base) DC_TRY(set_members(run, preset->base));
-    DC_TRY(set_members(run, preset->own));
-    if (preset->base) DC_TRY(set_section(run, preset->base));
-    return set_section(run, preset->own);
+    for (int i = preset->levels; i-- > 0;)
+        DC_TRY(set_members(run, preset->level[i]));
+    for (int i = preset->levels; i-- > 0;)
+        DC_TRY(set_section(run, preset->level[i]));
+    return DC_OK;
 }

@@ -5,6 +5,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "train/folder.h"
+#include "train/held_out.h"
+#include "train/pick.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,11 +16,14 @@
 const dc_option dc_run_table[] = {
     DC_OPTION_TEXT(dc_run_options, agent, "dcrl", "method; dcrl list agents shows them"),
     DC_OPTION_TEXT(dc_run_options, env, "", "environment; dcrl list envs shows them"),
-    DC_OPTION_TEXT(dc_run_options, data, "",
-                   "data set (.npz file or store); empty: the environment makes its own"),
-    DC_OPTION_INT(dc_run_options, steps, "100000", 1, 1e12, "updates to train"),
+    DC_OPTION_TEXT_ROLE(DC_BESIDE, dc_run_options, data, "",
+                        "data set (.npz file or store); empty: the environment makes its own"),
+    DC_OPTION_TEXT_ROLE(DC_BESIDE, dc_run_options, val, "auto",
+                        "held-out data set, for losses and value error on rows that are not "
+                        "trained on; auto: X-val.npz beside X.npz, if it is there; off: none"),
+    DC_OPTION_INT_ROLE(DC_LATER, dc_run_options, steps, "100000", 1, 1e12, "updates to train"),
     DC_OPTION_INT(dc_run_options, seed, "0", 0, 9e15, "the same seed gives the same bytes"),
-    DC_OPTION_INT(dc_run_options, batch, "512", 1, 1 << 20, "rows a loss"),
+    DC_OPTION_INT(dc_run_options, batch, "512", 1, 1 << 20, "rows per loss"),
     DC_OPTION_LIST(dc_run_options, hidden, "512,512,512", 1, 8192, "widths of the hidden layers"),
     DC_OPTION_REAL(dc_run_options, lr, "3e-4", 0, 10, "Adam's step size"),
     DC_OPTION_REAL(dc_run_options, tau, "0.005", 0, 1, "rate of the target weights"),
@@ -29,26 +34,42 @@ const dc_option dc_run_table[] = {
     DC_OPTION_CHOICE(dc_run_options, obs_scale, "auto", "auto|off|on",
                      "networks see observations less their mean, divided by their deviation in the "
                      "data; auto: bytes as 0 to 1, floats as they are"),
+    DC_OPTION_TEXT(
+        dc_run_options, act_scale, "off",
+        "off: actions lie within [-1, 1]; auto: each column has the range that it has in "
+        "the data; LOW,HIGH: that range. Policies answer in the data's units"),
     DC_OPTION_LIST(dc_run_options, rep, "", 0, 1e6,
                    "goal representation, columns of an observation: first,count, or any number of "
                    "first,count,step,times; empty: all of it"),
-    DC_OPTION_INT(dc_run_options, threads, "0", 0, 1024,
-                  "threads; 0: all cores. Results do not depend on it"),
-    DC_OPTION_CHOICE(dc_run_options, device, "cpu", "cpu|cuda", "where to train"),
-    DC_OPTION_CHOICE(dc_run_options, precision, "auto", "auto|fp32|tf32|bf16",
-                     "of matrix products; auto: fp32 on the CPU, tf32 on a GPU"),
-    DC_OPTION_CHOICE(dc_run_options, feed, "auto", "auto|device|host",
-                     "where rows for a GPU are drawn and gathered: in its memory, which must hold "
-                     "the data set, or on the host, ahead of it; auto: on the GPU if the data set "
-                     "fits. Results do not depend on it"),
+    DC_OPTION_TEXT(dc_run_options, goal_column, "obs",
+                   "array of the data whose columns rep names: obs, or for instance qpos"),
+    DC_OPTION_BOOL(
+        dc_run_options, last_action, "on",
+        "n-step targets that reach the end of a trajectory read the action of its last row; "
+        "off: they stop one step before"),
+    DC_OPTION_BOOL(dc_run_options, average, "off",
+                   "the policy acts by the average of its weights (EMA at rate tau), which swings "
+                   "less between checkpoints; training is the same"),
+    DC_OPTION_INT_ROLE(DC_BESIDE, dc_run_options, threads, "0", 0, 1024,
+                       "threads; 0: all cores. Results do not depend on it"),
+    DC_OPTION_CHOICE_ROLE(DC_LATER, dc_run_options, device, "cpu", "cpu|cuda", "where to train"),
+    DC_OPTION_CHOICE_ROLE(DC_LATER, dc_run_options, precision, "auto", "auto|fp32|tf32|bf16",
+                          "of matrix products; auto: fp32 on the CPU, tf32 on a GPU. bf16 on a CPU "
+                          "needs AVX512-BF16"),
+    DC_OPTION_CHOICE_ROLE(
+        DC_BESIDE, dc_run_options, feed, "auto", "auto|device|host",
+        "where rows for a GPU are drawn and gathered: in its memory, which must hold "
+        "the data set, or on the host, ahead of it; auto: on the GPU if the data set "
+        "fits. Results do not depend on it"),
     DC_OPTION_INT(dc_run_options, log_every, "1000", 1, 1e12, "steps between rows of train.csv"),
-    DC_OPTION_INT(dc_run_options, save_every, "10000", 1, 1e12, "steps between checkpoints"),
-    DC_OPTION_INT(dc_run_options, keep, "3", 0, 1e9,
-                  "newest checkpoints kept, and as many evaluated ones; 0: all"),
-    DC_OPTION_INT(dc_run_options, eval_every, "0", 0, 1e12,
-                  "steps between evaluations (saved, with a row in eval.csv); 0: none"),
-    DC_OPTION_INT(dc_run_options, eval_episodes, "15", 1, 10000,
-                  "episodes of each task in an evaluation"),
+    DC_OPTION_INT_ROLE(DC_BESIDE, dc_run_options, save_every, "10000", 1, 1e12,
+                       "steps between checkpoints"),
+    DC_OPTION_INT_ROLE(DC_BESIDE, dc_run_options, keep, "3", 0, 1e9,
+                       "newest checkpoints kept, and as many evaluated ones; 0: all"),
+    DC_OPTION_INT_ROLE(DC_BESIDE, dc_run_options, eval_every, "0", 0, 1e12,
+                       "steps between evaluations (saved, with a row in eval.csv); 0: none"),
+    DC_OPTION_INT_ROLE(DC_BESIDE, dc_run_options, eval_episodes, "15", 1, 10000,
+                       "episodes of each task in an evaluation"),
     {0},
 };
 
@@ -92,12 +113,34 @@ dc_status dc_run_set(dc_run *run, const char *key, const char *value) {
     return unknown_key(run, key);
 }
 
+dc_status dc_run_config_error(const char *folder, dc_status status, const char *what) {
+    return dc_fail(status == DC_USAGE ? DC_BAD_INPUT : status,
+                   "restore that file, or start a new run", "%s/config.json: %s", folder, what);
+}
+
+dc_status dc_run_reconfigure(dc_run *run, const dc_json *config, const char *folder) {
+    const dc_json *agent = dc_json_get(config, "agent");
+    if (!agent || agent->kind != DC_JSON_STRING)
+        return dc_run_config_error(folder, DC_BAD_INPUT, "agent is missing");
+    dc_status status = dc_run_configure(run, agent->text);
+    if (status == DC_OK) status = dc_run_set_json(run, config);
+    return status == DC_OK ? DC_OK : dc_run_config_error(folder, status, dc_error());
+}
+
+bool dc_run_is_record(const char *key) {
+    static const char *const records[] = {"transitions", "data_from_run", "data_hash",
+                                          "build",       "act_low",       "act_high",
+                                          "val_hash",    "arithmetic"};
+    for (size_t i = 0; i < sizeof records / sizeof records[0]; i++)
+        if (!strcmp(key, records[i])) return true;
+    return false;
+}
+
 dc_status dc_run_set_json(dc_run *run, const dc_json *object) {
     if (object->kind != DC_JSON_OBJECT)
         return dc_fail(DC_BAD_INPUT, NULL, "a config must be a JSON object");
     for (const dc_json *m = object->child; m; m = m->next) {
-        if (!strcmp(m->key, "data_hash") || !strcmp(m->key, "build") || !strcmp(m->key, "agent"))
-            continue;
+        if (dc_run_is_record(m->key) || !strcmp(m->key, "agent")) continue;
         dc_json alone = {.kind = DC_JSON_OBJECT, .child = NULL, .count = 1};
         dc_json member = *m;
         member.next = NULL;
@@ -142,8 +185,12 @@ dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
                               .hidden = o->hidden,
                               .gamma = o->gamma,
                               .steps = o->steps,
-                              .scaling = (dc_scaling)o->obs_scale};
+                              .scaling = (dc_scaling)o->obs_scale,
+                              .acted = !o->last_action,
+                              .averaged = o->average,
+                              .goal_column = o->goal_column};
     out->form = o->form == 1 || (o->form == 0 && lock) ? &dc_form_distance : &dc_form_value;
+    DC_TRY(dc_act_scale_parse(o->act_scale, &out->act_scaling, &out->act_given));
     return read_rep(&o->rep, out);
 }
 
@@ -151,9 +198,9 @@ dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
 static dc_status build(dc_run *run, const dc_run *first, const dc_dataset *data,
                        const char *folder) {
     const dc_run_options *o = &run->options;
-    if (o->device == 0 && o->precision > 1)
-        return dc_fail(DC_USAGE, "use --device cuda, or precision=fp32",
-                       "the CPU multiplies in fp32 only");
+    if (o->device == 0 && o->precision == 2)
+        return dc_fail(DC_USAGE, "use --device cuda, or precision=fp32 or bf16",
+                       "the CPU multiplies in fp32 or bf16, not in tf32");
     run->data = data;
     if (folder) {
         run->folder = strdup(folder);
@@ -221,6 +268,14 @@ static dc_status check_alike(const dc_run *a, const dc_run *b) {
     return status;
 }
 
+// One for all members: the rows are the same, and weights are copied for each measurement.
+static dc_status hold_out(dc_run *runs, int count) {
+    if (runs->val) DC_TRY(dc_held_out_new(&runs->held_out, runs, runs->val));
+    for (int i = 1; i < count; i++)
+        runs[i].held_out = runs->held_out;
+    return DC_OK;
+}
+
 static dc_status build_all(dc_run *runs, int count, const dc_dataset *const *data,
                            const char *const *folders) {
     bool all[DC_RUNS_MAX];
@@ -231,13 +286,20 @@ static dc_status build_all(dc_run *runs, int count, const dc_dataset *const *dat
         all[i] = true;
         DC_TRY(build(&runs[i], runs, data[i], folders[i]));
     }
+    DC_TRY(hold_out(runs, count));
     return dc_population_select(runs, count, all);
 }
 
-dc_status dc_run_refuse(const char *folder) {
+dc_status dc_run_begun(const char *folder, bool *begun) {
     char path[DC_PATH_MAX];
     DC_TRY(dc_folder_path(path, folder, "config.json"));
-    if (!dc_file_exists(path)) return DC_OK;
+    return dc_file_find(path, begun);
+}
+
+dc_status dc_run_refuse(const char *folder) {
+    bool begun;
+    DC_TRY(dc_run_begun(folder, &begun));
+    if (!begun) return DC_OK;
     return dc_fail(DC_USAGE, "give another --out, or continue it with --resume",
                    "%s holds a run already", folder);
 }
@@ -264,20 +326,18 @@ dc_status dc_run_start(dc_run *run, const dc_dataset *data, const char *folder) 
     return dc_population_start(run, 1, &data, &folder);
 }
 
-// Read the newest checkpoint that can be read; with none in the folder the run stands at step 0.
-static dc_status read_newest(dc_run *run) {
+// Read the newest checkpoint up to `from` that can be read; with none in the folder the run stands at
+// step 0.
+static dc_status read_newest(dc_run *run, int64_t from) {
     int64_t *steps;
     int count;
     DC_TRY(dc_folder_checkpoints(run->folder, &steps, &count));
     dc_status status = DC_OK;
     for (int i = 0; i < count && run->saved_step < 0; i++) {
         char path[DC_PATH_MAX];
+        if (steps[i] > from) continue;
         status = dc_folder_checkpoint(path, run->folder, steps[i]);
         if (status == DC_OK) status = dc_checkpoint_read(run, path);
-        if (status == DC_OK && run->step != steps[i])
-            status = dc_fail(DC_BAD_INPUT, NULL,
-                             "%s is of step %" PRId64 ", not of the one it is named for", path,
-                             run->step);
         if (status == DC_OK)
             run->saved_step = run->step;
         else if (status != DC_BAD_INPUT)
@@ -286,17 +346,60 @@ static dc_status read_newest(dc_run *run) {
             dc_log(DC_WARN, "%s; an older checkpoint is tried", dc_error());
     }
     free(steps);
-    if (status == DC_OK) return DC_OK;
-    return dc_fail(status, "restore a checkpoint, or remove them all to begin again at step 0",
-                   "no checkpoint of %s can be read (%s)", run->folder, dc_error());
+    return status == DC_OK ? DC_OK : dc_pick_none(status, run->folder);
+}
+
+// A curriculum's stages share the steps of the whole run.
+static dc_status check_steps(const dc_run *run) {
+    const dc_row_table *rows = &run->agent.rows;
+    for (int r = 0; run->other_steps && r < rows->count; r++)
+        if (rows->rule[r].stage_length > 0)
+            return dc_fail(DC_USAGE, "leave --steps out, or begin a new run",
+                           "the stages of %s are parts of its steps, which cannot change",
+                           run->algo->name);
+    return DC_OK;
+}
+
+// Bits of another library or processor are as good, but not those of the run that began here.
+static dc_status compare_arithmetic(const dc_run *run) {
+    char is[DC_ARITHMETIC_MAX];
+    dc_arena arena;
+    const dc_json *config;
+    dc_run_arithmetic(run, is);
+    dc_arena_init(&arena, 0);
+    dc_status status = dc_run_read_config(run->folder, &arena, &config);
+    const dc_json *was = status == DC_OK ? dc_json_get(config, "arithmetic") : NULL;
+    if (was && was->kind == DC_JSON_STRING && strcmp(was->text, is) != 0)
+        dc_log(DC_WARN,
+               "%s was begun with %s, this is %s: from here on its numbers may differ in the last "
+               "bits from what it would have computed there",
+               run->folder, was->text, is);
+    dc_arena_fini(&arena);
+    return status;
 }
 
 dc_status dc_population_resume(dc_run *runs, int count, const dc_dataset *const *data,
                                const char *const *folders) {
+    int64_t from[DC_RUNS_MAX];
+    DC_CHECK(count >= 1 && count <= DC_RUNS_MAX);
+    for (int i = 0; i < count; i++) { // before memory is taken for what config.json only says
+        from[i] = -1;
+        DC_TRY(dc_folder_make(folders[i])); // of a member that has not begun
+        DC_TRY(dc_pick_for(&runs[i], data[i]->hash, folders[i], &from[i]));
+        if (runs[i].other_steps && from[i] > runs[i].options.steps)
+            return dc_fail(DC_USAGE, "give more steps",
+                           "%s stands at step %" PRId64 " already, past %" PRId64, folders[i],
+                           from[i], runs[i].options.steps);
+    }
     DC_TRY(build_all(runs, count, data, folders));
     for (int i = 0; i < count; i++) {
+        bool begun;
         DC_TRY(dc_folder_lock(&runs[i]));
-        DC_TRY(read_newest(&runs[i]));
+        DC_TRY(dc_run_begun(folders[i], &begun));
+        DC_TRY(check_steps(&runs[i]));
+        DC_TRY(begun ? compare_arithmetic(&runs[i]) : dc_folder_write_config(&runs[i]));
+        DC_TRY(read_newest(&runs[i], from[i]));
+        if (begun && runs[i].changed) DC_TRY(dc_folder_rewrite_config(&runs[i]));
         DC_TRY(dc_folder_open_logs(&runs[i], runs[i].step));
     }
     return DC_OK;
@@ -310,6 +413,7 @@ void dc_run_fini(dc_run *run) {
     dc_folder_close_logs(run);
     dc_folder_unlock(run);
     if (!run->shares) dc_trainer_free(run->trainer);
+    if (!run->shares) dc_held_out_free(run->held_out);
     dc_agent_fini(&run->agent);
     if (!run->shares) dc_pool_free(run->pool);
     free(run->config);
@@ -325,11 +429,13 @@ void dc_population_fini(dc_run *runs, int count) {
 dc_status dc_run_read_config(const char *folder, dc_arena *arena, const dc_json **root) {
     char path[DC_PATH_MAX], *bytes;
     size_t n;
+    bool exists;
     DC_TRY(dc_folder_path(path, folder, "config.json"));
-    if (!dc_file_exists(path))
+    DC_TRY(dc_file_find(path, &exists));
+    if (!exists)
         return dc_fail(DC_BAD_INPUT, "give a folder that dcrl train or dcrl lock --out wrote",
                        "%s is not a run folder", folder);
-    DC_TRY(dc_file_read(path, 1 << 20, &bytes, &n));
+    DC_TRY(dc_file_read_inside(path, 1 << 20, &bytes, &n));
     dc_status status = dc_json_parse(arena, path, bytes, n, root);
     free(bytes);
     return status;
@@ -350,12 +456,30 @@ dc_status dc_run_env(const char *folder, char env[DC_TEXT_MAX]) {
     return status;
 }
 
-bool dc_run_done(const char *folder) {
+dc_status dc_run_done(const char *folder, bool *done) {
     char path[DC_PATH_MAX];
-    return dc_folder_path(path, folder, "DONE") == DC_OK && dc_file_exists(path);
+    DC_TRY(dc_folder_path(path, folder, "DONE"));
+    return dc_file_find(path, done);
+}
+
+void dc_run_arithmetic(const dc_run *run, char out[DC_ARITHMETIC_MAX]) {
+    if (run->options.device)
+        snprintf(out, DC_ARITHMETIC_MAX, "%s", run->trainer ? run->trainer->name : "");
+    else
+        dc_cpu_arithmetic(run->options.precision == 3, out);
 }
 
 // --- metrics ---
+
+int dc_run_column_count(const dc_run *run) {
+    int held_out = run->held_out ? dc_held_out_count(run->held_out) : 0;
+    return dc_run_metric_count(run) + held_out;
+}
+
+const char *dc_run_column_name(const dc_run *run, int i) {
+    int metrics = dc_run_metric_count(run);
+    return i < metrics ? dc_run_metric_name(run, i) : dc_held_out_name(run->held_out, i - metrics);
+}
 
 int dc_run_metric_count(const dc_run *run) {
     return run->agent.metric_count + 1;

@@ -46,6 +46,9 @@ typedef struct dc_trainer_ops {
     // applied a part of it, see dc_cuda_state; the run ends then). sums[member] receives the sums (metric_count + 1)
     // since they were last cleared.
     dc_status (*step)(dc_trainer *trainer, int64_t steps, int64_t *bad, double *const *sums);
+    // Rows first ... first + count - 1 of the data set, which all members share, have changed, and how many there are
+    // (dc_dataset.grown). Errors: DC_UNSUPPORTED where rows are fed by the host, which draws ahead.
+    dc_status (*renew)(dc_trainer *trainer, int64_t first, int64_t count);
     // Set the sums of all members to zero.
     dc_status (*clear)(dc_trainer *trainer);
     // Copy a member's state back into its agent.

@@ -1,6 +1,8 @@
 // Training on the CPU, and the choice of a trainer, see trainer.h.
 #include "train/trainer.h"
 
+#include "base/log.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,8 +67,15 @@ static dc_status compile(dc_trainer **out, dc_agent *const *agents, int count,
     t->lr = spec->lr;
     t->tau = spec->tau;
     t->count = count;
-    for (int i = 0; i < count; i++)
+    bool bf16 = spec->precision == 2;
+    if (bf16 && !dc_gemm_has_bf16()) {
+        dc_log(DC_WARN, "this processor does not multiply bf16 (AVX512-BF16): training in fp32");
+        bf16 = false;
+    }
+    for (int i = 0; i < count; i++) {
+        agents[i]->exec.bf16 = bf16;
         t->members[i] = (member){.agent = agents[i], .step = dc_sampler_step(agents[i]->sampler)};
+    }
     *out = &t->head;
     return DC_OK;
 }
@@ -79,6 +88,13 @@ static dc_status send(dc_trainer *t, int number, uint64_t at, const double *sums
     member *m = &of(t)->members[number];
     m->step = at;
     memcpy(m->sums, sums, (size_t)(m->agent->metric_count + 1) * sizeof *sums);
+    return DC_OK;
+}
+
+static dc_status renew(dc_trainer *t, int64_t first, int64_t count) {
+    (void)t;
+    (void)first; // rows are read where they lie
+    (void)count;
     return DC_OK;
 }
 
@@ -109,9 +125,9 @@ static dc_status gradients(dc_trainer *t, int number, float *values) {
     return DC_OK;
 }
 
-static dc_status describe(const dc_trainer *t, dc_text *out) {
-    (void)t;
-    dc_text_add(out, "cpu");
+static dc_status describe(const dc_trainer *trainer, dc_text *out) {
+    const cpu_trainer *t = (const cpu_trainer *)trainer;
+    dc_text_add(out, "cpu, products in %s", t->members[0].agent->exec.bf16 ? "bf16" : "fp32");
     return dc_text_status(out);
 }
 
@@ -121,6 +137,7 @@ const dc_trainer_ops dc_trainer_cpu = {.device = "cpu",
                                        .free = free_trainer,
                                        .send = send,
                                        .step = step,
+                                       .renew = renew,
                                        .clear = clear,
                                        .fetch = fetch,
                                        .retrace = retrace,

@@ -263,6 +263,14 @@ static dc_status step(dc_trainer *t, int64_t steps, int64_t *bad, double *const 
     return DC_OK;
 }
 
+static dc_status renew(dc_trainer *t, int64_t first, int64_t count) {
+    cuda_trainer *gpu = of(t);
+    if (gpu->feed)
+        return dc_fail(DC_UNSUPPORTED, "use feed=device",
+                       "rows that change cannot be fed by the host, which draws ahead");
+    return dc_gpu_columns_renew(gpu->data, gpu->members[0].agent->data, first, count);
+}
+
 static dc_status clear(dc_trainer *t) {
     cuda_trainer *gpu = of(t);
     static const double none[DC_CUDA_SUMS];
@@ -328,6 +336,7 @@ const dc_trainer_ops dc_trainer_cuda = {.device = "cuda",
                                         .free = free_trainer,
                                         .send = send,
                                         .step = step,
+                                        .renew = renew,
                                         .clear = clear,
                                         .fetch = fetch,
                                         .retrace = retrace,

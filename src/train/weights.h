@@ -2,8 +2,8 @@
 #ifndef DC_WEIGHTS_H
 #define DC_WEIGHTS_H
 
+#include "data/safetensors.h"
 #include "nn/params.h"
-#include "train/safetensors.h"
 
 enum { DC_WEIGHT_NAME = 96 };
 

@@ -32,7 +32,7 @@ def install(folder):
 
 def check_headers(tree):
     names = sorted(p.name for p in (tree / "include/dcrl").iterdir())
-    assert "dcrl.h" in names and len(names) == 6, names
+    assert "dcrl.h" in names and len(names) == 7, names
     strict = ["-fsyntax-only", "-Wall", "-Wextra", "-pedantic", "-Werror", "-I", tree / "include", "-"]
     for name in names:
         text = f"#include <dcrl/{name}>\nint main(void) {{ return 0; }}\n"
@@ -57,6 +57,8 @@ def check_paths(tree):
     for file in [*(tree / "lib/cmake").rglob("*.cmake"), *(tree / "lib/pkgconfig").iterdir()]:
         text = file.read_text()
         assert str(BUILD) not in text and str(SOURCE) not in text and "/opt/dcrl" not in text, file
+    talk = ("bash-completion/completions/dcrl", "zsh/site-functions/_dcrl", "fish/vendor_completions.d/dcrl.fish", "man/man1/dcrl.1")
+    assert all((tree / "share" / name).stat().st_size > 200 for name in talk)
     licences = {p.name for p in (tree / "share/doc/dcrl").iterdir()}
     assert {"LICENSE", "LICENSE.mujoco", "LICENSE.ogbench"} <= licences, licences
 
@@ -68,6 +70,18 @@ def hidden():
     words = ["unshare", "-rm", "sh", "-c", script, "sh"]
     works = shutil.which("unshare") and subprocess.run([*words, "true"], capture_output=True).returncode == 0
     return words if works else []
+
+
+def check_experts(tree, folder):
+    """The program of the tree takes the tree's experts: those of the repository, and no other."""
+    ours, theirs = ({p.name for p in place.glob("*.safetensors")} for place in [SOURCE / "configs/experts", tree / "share/dcrl/experts"])
+    assert ours == theirs, ours ^ theirs
+    for name in theirs:
+        os.rename(tree / "share/dcrl/experts" / name, folder / name)
+    told = run(tree / "bin/dcrl", "gen", "antmaze-medium-stitch", "--episodes", 1, "-o", folder / "ant.npz", code=1)
+    assert str(tree / "share/dcrl/experts/ant.safetensors") in os.path.normpath(told.replace("/bin/..", "")), told
+    for name in theirs:
+        os.rename(folder / name, tree / "share/dcrl/experts" / name)
 
 
 def train(tree, folder, cover):
@@ -113,6 +127,7 @@ def main():
         check_headers(tree)
         check_symbols(tree)
         check_paths(tree)
+        check_experts(tree, folder)
         train(tree, folder, cover)
         programs = build_example(tree, folder)
         told = [run(*cover, program, folder / "run") for program in programs]

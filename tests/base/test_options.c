@@ -128,7 +128,7 @@ static void test_errors(void **state) {
         {"learn_rate", "-1e999", "learn_rate must be between 0 and 1 (-1e999)"},
         {"flow", "maybe", "flow must be on or off (maybe)"},
         {"flow", "", "flow must be on or off ()"},
-        {"data", "\xff", "data must be valid UTF-8 (\xff)"},
+        {"data", "\xff", "data must be valid UTF-8 (?)"},
         {"device", "gpu", "device must be one of cpu, cuda, cu (gpu)"},
         {"device", "c", "device must be one of cpu, cuda, cu (c)"},
         {"device", "cpu|cuda", "device must be one of cpu, cuda, cu (cpu|cuda)"},

@@ -10,7 +10,9 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/pool.h"
 
@@ -147,11 +149,37 @@ static void test_two_pools(void **state) {
             assert_int_equal(jobs[i].counts[b], 1);
 }
 
+// In a child of fork a pool has no threads: the caller does all blocks, and freeing waits for nobody.
+static void test_fork(void **state) {
+    (void)state;
+    static job j;
+    dc_pool *pool;
+    assert_int_equal(dc_pool_new(&pool, 4), DC_OK);
+    dc_pool_run(pool, count_block, &j, 50);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(20); // else it would hang
+        dc_pool_run(pool, count_block, &j, 50);
+        int bad = 0;
+        for (int b = 0; b < 50; b++)
+            bad += j.counts[b] != 2;
+        dc_pool_free(pool);
+        _exit(bad != 0);
+    }
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    dc_pool_run(pool, count_block, &j, 50); // the parent's goes on
+    assert_int_equal(j.counts[49], 2);
+    dc_pool_free(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_once),      cmocka_unit_test(test_shared_out),
         cmocka_unit_test(test_sleep),     cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_two_pools),
+        cmocka_unit_test(test_two_pools), cmocka_unit_test(test_fork),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ import time
 import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import Scratch, await_handler, bad, check_error, digests, good, run_tests, spawn  # noqa: E402
+from drive import STOPPED, Scratch, await_handler, bad, check_error, digests, good, run_tests, spawn  # noqa: E402
 
 FLAGS = ["lock", "--agent", "dcrl,td-n", "--horizon", "16,32", "--seed", "0-1", "--n", 4, "--slots", 16, "--hidden", "16,16",
          "--batch", 32]
@@ -121,7 +121,7 @@ def test_interrupted():
             out, err = process.communicate()
             if process.returncode != 0:
                 stopped += 1
-                check_error(process.returncode, err, 1, ["stopped", "the same command continues"], "lock")
+                check_error(process.returncode, err, STOPPED, ["stopped", "the same command continues"], "lock")
                 assert not out
                 assert values(sweep(folder, steps)) == values(want)
                 assert all_bytes(folder) == all_bytes(scratch.at("unbroken"))
@@ -132,7 +132,7 @@ def test_interrupted():
         await_handler(bad_out)
         bad_out.send_signal(signal.SIGTERM)
         _, err = bad_out.communicate()
-        check_error(bad_out.returncode, err, 1, ["stopped", "--out DIR"], "lock without --out")
+        check_error(bad_out.returncode, err, STOPPED, ["stopped", "--out DIR"], "lock without --out")
 
 
 def test_broken_result():
@@ -144,6 +144,27 @@ def test_broken_result():
             with open(os.path.join(folder, "dcrl-H16-s0", "result.json"), "w") as file:
                 file.write(text)
             assert values(sweep(folder, 50)) == values(first), text
+
+
+def test_foreign_result():
+    """A result.json of another run is not believed, and not overwritten."""
+    with Scratch("sweep") as scratch:
+        folder = scratch.at("out")
+        sweep(folder, 50)
+        path = os.path.join(folder, "dcrl-H16-s0", "result.json")
+        with open(path) as file:
+            own = file.read()
+        for other in ("dcrl-H32-s0", "dcrl-H16-s1", "td-n-H16-s0"):
+            with open(os.path.join(folder, other, "result.json")) as file:
+                text = file.read()
+            with open(path, "w") as file:
+                file.write(text)
+            bad(1, [path, "is the result of another run"], *FLAGS, "--steps", 50, "--out", folder)
+            with open(path) as file:
+                assert file.read() == text
+        with open(path, "w") as file:
+            file.write(own.replace('"hidden": [16, 16]', '"hidden": [16, 17]'))
+        bad(1, [path, "is the result of another run"], *FLAGS, "--steps", 50, "--out", folder)
 
 
 if __name__ == "__main__":

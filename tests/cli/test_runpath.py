@@ -17,12 +17,14 @@ def check_elements(file):
 
 
 def check_planted_library(program):
-    """A broken libdeflate in the current folder must not be opened."""
+    """Broken libraries in the current folder must not be opened."""
+    train = "train --env lock-64 --hidden 8 --batch 8 --steps 1 --threads 1 --out run".split()
     with tempfile.TemporaryDirectory() as folder:
         for name in ("libdeflate.so.0", "libz.so.1"):
             Path(folder, name).write_text("not a library")
-        done = subprocess.run([program, "--version"], cwd=folder, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        for words in (["--version"], train):
+            done = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
 
 
 if shutil.which("readelf"):

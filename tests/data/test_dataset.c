@@ -34,8 +34,8 @@ static int remove_folder(void **state) {
 
 // What goes into a file; tests change what they are about.
 typedef struct sample {
-    const char *obs_name, *act_name, *end_name, *other_name;
-    float obs[ROWS][2][2], act[ROWS][3], end[ROWS];
+    const char *obs_name, *act_name, *end_name, *cut_name, *other_name;
+    float obs[ROWS][2][2], act[ROWS][3], end[ROWS], cut[ROWS];
     int64_t other[ROWS];
     int64_t act_rows, end_width;
     int level;
@@ -49,7 +49,7 @@ static sample plain(void) {
         for (int k = 0; k < 4; k++)
             s.obs[i][k / 2][k % 2] = (float)(10 * i + k);
         for (int k = 0; k < 3; k++)
-            s.act[i][k] = (float)(k - 1) * (float)i / 4;
+            s.act[i][k] = (float)(k - 1) * (float)i / 8.992f; // up to 1.0009
         s.other[i] = i * i;
     }
     s.end[3] = s.end[ROWS - 1] = 1;
@@ -72,6 +72,7 @@ static void save(const sample *s) {
     put(w, s->obs_name, DC_F4, ROWS, 2, 2, s->obs);
     put(w, s->act_name, DC_F4, s->act_rows, 3, 0, s->act);
     put(w, s->end_name, DC_F4, ROWS / s->end_width, s->end_width, 0, s->end);
+    put(w, s->cut_name, DC_F4, ROWS, 0, 0, s->cut);
     if (!s->other_first) put(w, s->other_name, DC_I8, ROWS, 0, 0, s->other);
     put(w, "seed", DC_U4, 1, 0, 0, &(uint32_t){7}); // fewer rows: not a column
     assert_int_equal(dc_npz_writer_save(w), DC_OK);
@@ -105,6 +106,43 @@ static void test_load(void **state) {
     dc_dataset_fini(&data);
 }
 
+// Actions with units of their own stay as they are, and their bounds are known; noise above 1 is cut.
+static void test_bounds(void **state) {
+    (void)state;
+    for (int large = 0; large <= 1; large++) {
+        sample s = plain();
+        dc_dataset data;
+        if (large) s.act[4][1] = 3;
+        save(&s);
+        assert_int_equal(dc_dataset_load(&data, path), DC_OK);
+        const float *act = dc_dataset_column(&data, "act")->values;
+        assert_true(data.actions.low == s.act[9][0] && s.act[9][0] < -1.0005f);
+        assert_true(data.actions.high == (large ? 3 : s.act[9][2]));
+        assert_true(dc_layout_in_range(data.actions) == !large);
+        for (int i = 0; i < ROWS * 3; i++)
+            assert_true(!large || act[i] == (&s.act[0][0])[i]);
+        assert_true(large || act[29] == 0.99999f);
+        dc_dataset_fini(&data);
+    }
+}
+
+// Flags of timeouts end trajectories, and so does the end of a file that has some.
+static void test_timeouts(void **state) {
+    (void)state;
+    sample s = plain();
+    dc_dataset data;
+    memset(s.end, 0, sizeof s.end);
+    s.cut_name = "timeouts";
+    s.end[1] = s.cut[3] = s.cut[6] = 1;
+    save(&s);
+    assert_int_equal(dc_dataset_load(&data, path), DC_OK);
+    const int64_t start[] = {0, 2, 4, 7, ROWS};
+    assert_int_equal(data.traj_count, 4);
+    assert_memory_equal(data.traj_start, start, sizeof start);
+    assert_null(dc_dataset_column(&data, "timeouts"));
+    dc_dataset_fini(&data);
+}
+
 static void expect(const sample *s, const char *message) {
     save(s);
     dc_dataset data;
@@ -126,7 +164,12 @@ static void test_refused(void **state) {
     REFUSE(s.end_width = 5, "'terminals' has 2");
     REFUSE(s.obs[6][1][0] = NAN, "'observations' at row 6");
     REFUSE(s.act[7][2] = -INFINITY, "'actions' at row 7");
-    REFUSE(s.end[9] = 0, "0 at row 9");
+    REFUSE(s.end[9] = 0, "'terminals' is 0 at row 9");
+    REFUSE(memset(s.end, 0, sizeof s.end), "no trajectory ends: 'terminals' is 0 at every row");
+    REFUSE((s.cut_name = "timeouts", memset(s.end, 0, sizeof s.end)),
+           "'terminals' and 'timeouts' are 0 at every row");
+    REFUSE((s.cut_name = "timeouts", s.cut[2] = 2), "'timeouts' holds 2 at row 2");
+    REFUSE((s.cut_name = "timeouts", s.end[9] = 0, s.cut[8] = 1), "row 9");
     REFUSE(s.end[5] = 0.5f, "0.5 at row 5");
     REFUSE(s.end[4] = 1, "row 4");
     REFUSE(s.other_name = "obs", "two columns of one name");
@@ -403,6 +446,34 @@ static void test_moments(void **state) {
     dc_dataset_fini(&data);
 }
 
+// The widest deviation beside that of the narrower values; what does not vary does not count.
+static void test_variation(void **state) {
+    (void)state;
+    sample s = plain();
+    dc_dataset data;
+    dc_variation v;
+    for (int wide = 0; wide <= 1; wide++) {
+        for (int i = 0; i < ROWS; i++) {
+            s.obs[i][0][0] = (float)(i % 2);
+            s.obs[i][0][1] = 1e6f;
+            s.obs[i][1][0] = (float)(i % 2) * (wide ? 500 : 50);
+            s.obs[i][1][1] = 0;
+        }
+        save(&s);
+        assert_int_equal(dc_dataset_load(&data, path), DC_OK);
+        assert_int_equal(dc_dataset_variation(&data, &v), DC_OK);
+        assert_int_equal(v.wide, 2);
+        assert_int_equal(v.narrow, 0);
+        assert_true(fabs(v.least - 0.5) < 1e-12 && fabs(v.most - (wide ? 250 : 25)) < 1e-9);
+        assert_true(dc_variation_uneven(&v) == wide);
+        // Of a store, whose values nobody has checked:
+        ((float *)dc_dataset_column(&data, "obs")->values)[3] = NAN;
+        assert_int_equal(dc_dataset_variation(&data, &v), DC_OK);
+        assert_int_equal(v.wide, 2);
+        dc_dataset_fini(&data);
+    }
+}
+
 // Bytes are scaled to 0 to 1, whatever is in them.
 static void test_moments_of_bytes(void **state) {
     (void)state;
@@ -423,6 +494,8 @@ int main(void) {
         cmocka_unit_test(test_make),       cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_make_bytes), cmocka_unit_test(test_impossible_bytes),
         cmocka_unit_test(test_moments),    cmocka_unit_test(test_moments_of_bytes),
+        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_timeouts),
+        cmocka_unit_test(test_variation),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

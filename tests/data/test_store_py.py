@@ -72,7 +72,7 @@ def test_types():
     with Scratch("store") as s:
         rng = np.random.default_rng(3)
         more = {
-            "actions": rng.uniform(-2, 2, (600, 2)),
+            "actions": rng.uniform(-1, 1, (600, 2)) * 1.0009,
             "half": rng.standard_normal((600, 1)).astype(np.float16),
             "small": rng.integers(0, 255, (600, 7)).astype(np.uint8),
             "wide": rng.integers(-(1 << 20), 1 << 20, (600, 1, 3)).astype(np.int32),
@@ -87,6 +87,55 @@ def test_types():
         good("data", "convert", s.at("e.npz"), s.at("e"))
         good("data", "convert", s.at("e"), s.at("f.npz"))
         same(s.at("f.npz"), discrete)
+
+
+def test_units():
+    """Actions that are not within [-1, 1] in any of the files stay as they are in all of them, and the index says so."""
+    with Scratch("store") as s:
+        near, far = (make(s.at(f"{i}.npz"), 3000, i, actions=np.random.default_rng(i).uniform(-x, x, (3000, 2)).astype(np.float32))
+                     for i, x in enumerate((1.0005, 3)))
+        good("data", "convert", s.at("0.npz"), s.at("1.npz"), s.at("d"), "--rows-per-shard", 1024)
+        whole = {name: np.concatenate([near[name], far[name]]) for name in near}
+        np.savez(s.at("all.npz"), **whole)
+        good("data", "convert", s.at("d"), s.at("b.npz"))
+        same(s.at("b.npz"), whole)
+        index = json.load(open(s.at("d", "index.json")))
+        low, high = float(whole["actions"].min()), float(whole["actions"].max())
+        assert index["actions"] == [low, high]
+        for name in "all.npz", "d":
+            info = json.loads(good("data", "info", s.at(name), "--json"))
+            assert (info["act_min"], info["act_max"], info["hash"]) == (low, high, index["hash"]), info
+            assert info["needs_act_scale"] and not info["wants_obs_scale"], info
+            assert f"from {low:.6g} to {high:.6g}" in good("data", "info", s.at(name))
+            bad(1, ["not within [-1, 1]", f"{high:.4g}", "--act-scale auto"], "train", "--data", s.at(name), "--steps", 2, "--out", s.at("run"))
+        for broken in [1], [3, -3], [-1, 1], [0, "3"], [0, 1e300], 3:
+            with open(s.at("d", "index.json"), "w") as file:
+                json.dump({**index, "actions": broken}, file)
+            bad(1, ["'actions' is", s.at("d")], "data", "info", s.at("d"))
+
+
+def test_timeouts():
+    """D4RL's timeouts end trajectories on both ways in, as the end of each file with timeouts does."""
+    with Scratch("store") as s:
+        rng = np.random.default_rng(1)
+        terminals, timeouts = (rng.permutation(9000) < 20 for _ in range(2))
+        for flags in terminals, timeouts:  # no trajectory of a single row
+            flags[:4] = flags[-4:] = False
+        ends = terminals | timeouts
+        timeouts[1:] &= ~ends[:-1]
+        terminals[1:] &= ~ends[:-1]
+        make(s.at("a.npz"), 9000, 0, terminals=terminals, timeouts=timeouts)
+        info = json.loads(good("data", "info", s.at("a.npz"), "--json"))
+        assert info["trajectories"] == 1 + (terminals | timeouts).sum() > 20 and "timeouts" not in info["columns"]
+        good("data", "convert", s.at("a.npz"), s.at("d"))
+        assert hash_of(s.at("d")) == info["hash"]
+        good("data", "convert", s.at("d"), s.at("b.npz"))
+        assert hash_of(s.at("b.npz")) == info["hash"]
+        good("data", "convert", s.at("a.npz"), s.at("a.npz"), s.at("e"))
+        assert json.loads(good("data", "info", s.at("e"), "--json"))["trajectories"] == 2 * info["trajectories"]
+        make(s.at("none.npz"), 20, 0, terminals=np.zeros(20))
+        for words in ("info", s.at("none.npz")), ("convert", s.at("none.npz"), s.at("f")):
+            assert "set terminals" not in bad(1, ["no trajectory ends", "last row of every episode", "timeouts"], "data", *words)
 
 
 def pictures(rows, seed=0, **more):
@@ -227,7 +276,7 @@ def test_refused_conversions():
         make(s.at("nan.npz"), 100, 0, actions=np.full((100, 2), np.nan, np.float32))
         bad(1, ["NaN", "'actions'", "row 0", "nan.npz"], "data", "convert", s.at("nan.npz"), s.at("e"))
         make(s.at("open.npz"), 100, 0, terminals=np.zeros(100))
-        bad(1, ["does not end", "open.npz"], "data", "convert", s.at("open.npz"), s.at("e"))
+        bad(1, ["no trajectory ends", "open.npz"], "data", "convert", s.at("open.npz"), s.at("e"))
         make(s.at("short.npz"), 100, 0, terminals=np.ones(100))
         bad(1, ["a single row"], "data", "convert", s.at("short.npz"), s.at("e"))
         make(s.at("name.npz"), 100, 0, **{"a b": np.zeros(100)})
@@ -248,7 +297,7 @@ def test_stop():
                 time.sleep(0.001)
             process.send_signal(number)
             error = process.communicate()[1]
-            assert process.returncode in (1, -number), (process.returncode, error)
+            assert process.returncode in (75, -number), (process.returncode, error)
             if number == signal.SIGTERM:
                 assert "stopped" in error and not os.path.exists(s.at("d")), error
         assert not os.path.exists(s.at("d", "index.json"))

@@ -1,11 +1,9 @@
 // The C half of test_npz_py.py.
 //
 //   tool_npz read FILE FOLDER       each array I: a line "name type d0 d1 ...", and its values as
-//   FOLDER/I.raw,
-//                                   I.f4 and I.f8 (own type, float, double)
+//                                   FOLDER/I.raw, I.f4 and I.f8 (own type, float, double)
 //   tool_npz write FILE LEVEL SPEC  a line of SPEC an array: "name type chunk raw-file d0 d1 ...";
-//   arrays are
-//                                   appended in turns of `chunk` rows, or put whole when chunk is 0
+//                                   arrays are appended in turns of `chunk` rows, or put whole when chunk is 0
 #include "data/npz.h"
 
 #include <inttypes.h>

@@ -23,7 +23,7 @@ import ogbench  # noqa: E402
 from ogbench.relabel_utils import relabel_dataset  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import DCRL, Scratch, bad, call, digest, good, spawn  # noqa: E402
+from drive import DCRL, STOPPED, Scratch, bad, call, digest, good, spawn  # noqa: E402
 from parity import error, padded  # noqa: E402
 from tables import AIMS, NAMES, Recorder, collect, make_collector, run_plain  # noqa: E402
 
@@ -218,15 +218,22 @@ def test_stops():
         good(*words, "-o", scratch.at("whole.npz"))
         parts = lambda: [n for n in os.listdir(scratch.path) if "broken.npz.part-" in n and n[-4:].isdigit()]
         code, told = interrupted([*words, "-o", scratch.at("broken.npz")], parts, signal.SIGTERM)
-        assert code == 1 and "the same command goes on" in told, (code, told)
+        assert code == STOPPED and "the same command goes on" in told, (code, told)
         first = {n: digest(scratch.at(n)) for n in parts()}
         assert first and not os.path.exists(scratch.at("broken.npz"))
         code, _ = interrupted([*words, "-o", scratch.at("broken.npz")], lambda: len(parts()) > len(first), signal.SIGKILL)
         assert code == -signal.SIGKILL and all(digest(scratch.at(n)) == d for n, d in first.items())
-        damaged = scratch.at(sorted(parts())[0])  # is made anew
-        with open(damaged, "r+b") as file:
-            file.truncate(os.path.getsize(damaged) - 1)
-        good(*words, "-o", scratch.at("broken.npz"))
+        cut, flipped = (scratch.at(n) for n in sorted(parts())[:2])  # are made anew
+        os.truncate(cut, os.path.getsize(cut) - 1)
+        with open(flipped, "r+b") as file:  # one bit of a row
+            at = random.randrange(1000, os.path.getsize(flipped))
+            file.seek(at)
+            byte = file.read(1)[0]
+            file.seek(at)
+            file.write(bytes([byte ^ 1 << random.randrange(8)]))
+        done = call(*words, "-o", scratch.at("broken.npz"))
+        warned = [line for line in done.stderr.splitlines() if "is damaged" in line]
+        assert done.returncode == 0 and len(warned) == 2 and cut in warned[0] and flipped in warned[1], done.stderr
         for tail in [".npz", "-val.npz"]:
             assert digest(scratch.at(f"whole{tail}")) == digest(scratch.at(f"broken{tail}"))
         assert not parts()
@@ -342,7 +349,7 @@ def test_errors():
         bad(2, "trace", "gen", "pointmaze-medium", "--trace", scratch.at("t.npz"), *out)
         bad(2, ["--rows 1", "2 or more"], "gen", "scene-play", "--rows", 1, *out)
         for name in ["x.txt", "x.y/x.npz.gz"]:
-            bad(2, [name, "FILE.npz", "DIR/"], "gen", "scene-play", "--episodes", 1, "-o", scratch.at(name))
+            bad(2, [name, "FILE.npz", "FOLDER/"], "gen", "scene-play", "--episodes", 1, "-o", scratch.at(name))
         assert os.listdir(scratch.path) == []
         good("gen", "pointmaze-medium", "--episodes", 1, "-o", scratch.at("data.v1/"))  # a folder by its slash, then by being there
         good("gen", "pointmaze-medium", "--episodes", 1, "-o", scratch.at("data.v1"))

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "env/arm/arm.h"
+#include "env/gen.h"
 #include "env/maze/maze.h"
 
 static void test_rows_find_themselves(void **state) {
@@ -74,6 +75,10 @@ static void test_arms(void **state) {
     assert_string_equal(s.name, "cube-octuple-oraclerep-v0");
     assert_int_equal(dc_env_find(&s, "puzzle-4x6-noisy-singletask"), DC_OK);
     assert_true(s.task == 2 && s.data == DC_DATA_NOISY && s.family->obs == 115);
+    assert_int_equal(dc_env_find(&s, "humanoidmaze-giant-navigate-100m-v0"), DC_OK);
+    assert_true(s.large && dc_gen_hundred(&s) == 25000);
+    assert_int_not_equal(dc_env_find(&s, "humanoidmaze-giant-stitch-100m-v0"), DC_OK);
+    assert_int_not_equal(dc_env_find(&s, "humanoidmaze-large-navigate-100m-v0"), DC_OK);
     assert_int_equal(dc_env_find(&s, "puzzle-4x6-play-100m-oraclerep-v0"), DC_OK);
     assert_true(s.large && s.oracle);
     assert_string_equal(s.name, "puzzle-4x6-oraclerep-v0");

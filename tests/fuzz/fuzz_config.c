@@ -20,15 +20,16 @@ typedef struct config {
 } config;
 
 static const dc_option table[] = {
-    {"steps", DC_INT, offsetof(config, steps), "1e6", 1, 1e12, NULL, "updates"},
-    {"seed", DC_INT, offsetof(config, seed), "0", -9.3e18, 9.3e18, NULL, "seed"},
-    {"rate", DC_REAL, offsetof(config, rate), "3e-4", 0, 1, NULL, "step of Adam"},
-    {"any", DC_REAL, offsetof(config, any), "0", -1.7e308, 1.7e308, NULL, "any number"},
-    {"flow", DC_BOOL, offsetof(config, flow), "off", 0, 0, NULL, "flow policy"},
-    {"data", DC_TEXT, offsetof(config, data), "", 0, 0, NULL, "data file"},
-    {"device", DC_CHOICE, offsetof(config, device), "cpu", 0, 0, "cpu|cuda", "where to run"},
-    {"hidden", DC_LIST, offsetof(config, hidden), "512,512", 1, 65536, NULL, "widths"},
-    {"extra", DC_LIST, offsetof(config, extra), "", -9e18, 9e18, NULL, "may be empty"},
+    {"steps", DC_INT, DC_FIXED, offsetof(config, steps), "1e6", 1, 1e12, NULL, "updates"},
+    {"seed", DC_INT, DC_FIXED, offsetof(config, seed), "0", -9.3e18, 9.3e18, NULL, "seed"},
+    {"rate", DC_REAL, DC_FIXED, offsetof(config, rate), "3e-4", 0, 1, NULL, "step of Adam"},
+    {"any", DC_REAL, DC_FIXED, offsetof(config, any), "0", -1.7e308, 1.7e308, NULL, "any number"},
+    {"flow", DC_BOOL, DC_FIXED, offsetof(config, flow), "off", 0, 0, NULL, "flow policy"},
+    {"data", DC_TEXT, DC_FIXED, offsetof(config, data), "", 0, 0, NULL, "data file"},
+    {"device", DC_CHOICE, DC_FIXED, offsetof(config, device), "cpu", 0, 0, "cpu|cuda",
+     "where to run"},
+    {"hidden", DC_LIST, DC_FIXED, offsetof(config, hidden), "512,512", 1, 65536, NULL, "widths"},
+    {"extra", DC_LIST, DC_FIXED, offsetof(config, extra), "", -9e18, 9e18, NULL, "may be empty"},
     {0},
 };
 

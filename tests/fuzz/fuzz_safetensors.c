@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "train/safetensors.h"
+#include "data/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -171,13 +171,13 @@ static void by_hand(const world *w, const char *name, int e, const double *x, do
     memcpy(in, x, (size_t)width * sizeof *in);
     for (int l = 0; l < m->layers; l++) {
         bool last = l == m->layers - 1;
-        int next = last ? m->out : (int)hidden.v[l];
+        int next = last ? m->out : (int)m->hidden.v[l];
         double mean = 0, var = 0;
         for (int o = 0; o < next; o++) {
             y[o] = (double)p[m->layer[l].b + e * next + o];
             for (int i = 0; i < width; i++)
                 y[o] += in[i] * (double)p[m->layer[l].w + ((int64_t)e * width + i) * next + o];
-            if (!last) y[o] = gelu(y[o]);
+            if (!last) y[o] = n->kind == DC_NET_RELU ? fmax(y[o], 0) : gelu(y[o]);
             mean += y[o] / next;
         }
         for (int o = 0; o < next; o++)
@@ -229,6 +229,43 @@ static void test_values(void **state) {
     check_net(&w, "critic", MEMBERS);
     check_net(&w, "actor", 1);
     check_net(&w, "low_actor", 1);
+    dc_params_free(&w.params);
+}
+
+// Widths of their own: of ReLU, and none, where a gain of 0 leaves the bias alone, whatever comes in.
+static void test_own_widths(void **state) {
+    (void)state;
+    static const dc_int_list own = {1, {7}}, none = {0};
+    world w = {0};
+    dc_text text;
+    dc_nets_add(&w.nets, (dc_net){.name = "short",
+                                  .kind = DC_NET_RELU,
+                                  .in = OBS,
+                                  .out = ACT,
+                                  .hidden = &own,
+                                  .policy = true});
+    dc_nets_add(&w.nets, (dc_net){.name = "bias",
+                                  .kind = DC_NET_PLAIN,
+                                  .in = 1,
+                                  .out = ACT,
+                                  .hidden = &none,
+                                  .scaled = true,
+                                  .policy = true});
+    dc_nets_add(&w.nets, (dc_net){.name = "critic", .in = OBS, .out = 1, .target = true});
+    dc_nets_place(&w.nets, &w.params, &hidden);
+    assert_int_equal(dc_params_alloc(&w.params, 7), DC_OK);
+    assert_int_equal(w.params.count, 4 + 2 + 10);
+    assert_true(most(&w, "bias/0/w") <= 0 && most(&w, "bias/0/b") <= 0);
+    for (int k = 0; k < ACT; k++)
+        w.params.slabs.live[dc_params_find(&w.params, "bias/0/b")->offset + k] = (dc_real)(k - 1);
+    check_net(&w, "short", 1);
+    check_net(&w, "bias", 1);
+    check_net(&w, "critic", 1);
+    dc_text_init(&text);
+    dc_nets_describe(&w.nets, &text);
+    assert_string_equal(text.bytes, "short relu 1 x (5,7,3); bias plain 1 x (1,3); "
+                                    "critic mlp 1 x (5,12,9,1) target");
+    dc_text_fini(&text);
     dc_params_free(&w.params);
 }
 
@@ -293,7 +330,7 @@ int main(void) {
         cmocka_unit_test(test_find),   cmocka_unit_test(test_tensors),
         cmocka_unit_test(test_gain),   cmocka_unit_test(test_values),
         cmocka_unit_test(test_scalar), cmocka_unit_test(test_describe),
-        cmocka_unit_test(test_most),
+        cmocka_unit_test(test_most),   cmocka_unit_test(test_own_widths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

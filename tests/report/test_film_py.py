@@ -158,7 +158,11 @@ def test_mp4():
             file.write(FAKE)
         os.chmod(scratch.at("bin", "ffmpeg"), 0o755)
         env = {**os.environ, "PATH": scratch.at("bin") + ":" + os.environ["PATH"]}
+        with open(scratch.at("a.mp4.part"), "w") as file:
+            file.write("a user's")
         made(scratch, "a.mp4", pictures, env={**env, "MODE": "good"})
+        with open(scratch.at("a.mp4.part")) as file:
+            assert file.read() == "a user's"
         assert np.array_equal(np.fromfile(scratch.at("a.mp4"), np.uint8), pictures.ravel())
         for mode in "early", "late":
             done = film(scratch, "b.mp4", pictures, env={**env, "MODE": mode})

@@ -33,36 +33,36 @@ static void figure_lock(dc_text *out) {
             lo[m][i] = y[m][i] * (0.9 - 0.05 * m);
             hi[m][i] = y[m][i] * (1.1 + 0.05 * m);
         }
-        a[m] = (dc_series){names[m], H, hs, y[m], lo[m], hi[m]};
+        a[m] = (dc_series){names[m], H, hs, y[m], lo[m], hi[m], m, false};
     }
     for (int m = 0; m < 2; m++) {
         for (int i = 0; i < 48; i++) {
             d[i] = 1 + i * 42;
             e[m][i] = 0.3 + 0.001 * d[i] * (1 + 4 * m) + 0.05 * sin(i);
         }
-        b[m] = (dc_series){names[m], 48, d, e[m], NULL, NULL};
+        b[m] = (dc_series){names[m], 48, d, e[m], NULL, NULL, m, false};
     }
     const dc_panel panels[] = {
-        {"Accumulated error", "horizon H", "A(H)", true, true, a, 5, false},
+        {"Accumulated error", "horizon H", "A(H)", true, true, a, 5, false, false},
         {"Error by distance, H = 2048", "distance g - s", "mean |d - (g - s)|", false, false, b, 2,
-         false},
+         false, false},
     };
     assert_int_equal(dc_plot_svg(out, panels, 2), DC_OK);
 }
 
 static void draw(dc_text *out, const dc_series *series, int count, bool log_x, bool log_y) {
-    const dc_panel panel = {"title", "x", "y", log_x, log_y, series, count, false};
+    const dc_panel panel = {"title", "x", "y", log_x, log_y, series, count, false, false};
     assert_int_equal(dc_plot_svg(out, &panel, 1), DC_OK);
 }
 
 static void figure_gaps(dc_text *out) {
     const double x[] = {0, 1, 2, 3, 4, 5, 6}, y[] = {1, 2, NAN, 3, INFINITY, 4, 5};
-    draw(out, &(dc_series){"gaps", 7, x, y, NULL, NULL}, 1, false, false);
+    draw(out, &(dc_series){"gaps", 7, x, y, NULL, NULL, 0, false}, 1, false, false);
 }
 
 static void figure_one_point(dc_text *out) {
     const double x = 3, y = 0.25;
-    draw(out, &(dc_series){"one", 1, &x, &y, &y, &y}, 1, true, true);
+    draw(out, &(dc_series){"one", 1, &x, &y, &y, &y, 0, false}, 1, true, true);
 }
 
 static void figure_empty(dc_text *out) {
@@ -73,13 +73,14 @@ static void figure_empty(dc_text *out) {
 static void figure_nonpositive(dc_text *out) {
     const double x[] = {-1, 0, 1, 2, 4, 8}, y[] = {1, 1, 0, -2, 0.5, 3e-5};
     const double lo[] = {0, 0, 0, 0, -1, 1e-9}, hi[] = {2, 2, 2, 2, 2, 2};
-    draw(out, &(dc_series){"log", 6, x, y, lo, hi}, 1, true, true);
+    draw(out, &(dc_series){"log", 6, x, y, lo, hi, 0, false}, 1, true, true);
 }
 
 static void figure_extremes(dc_text *out) {
     const double x[] = {-1e308, 0, 1e6, 5e6, 1e308}, y[] = {0, 1e-310, 1e15, -2e15, 1e308};
     const double flat[] = {7, 7, 7, 7, 7};
-    const dc_series series[] = {{"wide", 5, x, y, NULL, NULL}, {"flat", 5, x, flat, NULL, NULL}};
+    const dc_series series[] = {{"wide", 5, x, y, NULL, NULL, 0, false},
+                                {"flat", 5, x, flat, NULL, NULL, 1, false}};
     draw(out, series, 2, false, false);
 }
 
@@ -88,8 +89,9 @@ static void figure_hostile(dc_text *out) {
     static const char utf8[] =
         "κ = ½ 中 \xff\xc0\xaf\xed\xa0\x80\xef\xbf\xbf\xf4\x90\x80\x80 \xe4\xb8";
     const double x[] = {1, 2}, y[] = {1, 2};
-    const dc_series series[] = {{bad, 2, x, y, NULL, NULL}, {utf8, 2, y, x, NULL, NULL}};
-    const dc_panel panel = {bad, utf8, "</text><text>", false, false, series, 2, false};
+    const dc_series series[] = {{bad, 2, x, y, NULL, NULL, 0, false},
+                                {utf8, 2, y, x, NULL, NULL, 1, false}};
+    const dc_panel panel = {bad, utf8, "</text><text>", false, false, series, 2, false, false};
     assert_int_equal(dc_plot_svg(out, &panel, 1), DC_OK);
 }
 
@@ -103,7 +105,7 @@ static void figure_many(dc_text *out) {
             y[m][i] = 1e-3 * exp(-i / 400.0) + 1e-4 * m + 2e-5 * sin(i * 0.02 * m);
         }
         snprintf(names[m], sizeof names[m], "a longer name, number %d", m);
-        series[m] = (dc_series){names[m], 2000, x, y[m], NULL, NULL};
+        series[m] = (dc_series){names[m], 2000, x, y[m], NULL, NULL, m, false};
     }
     draw(out, series, 11, false, false);
 }

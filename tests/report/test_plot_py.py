@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 SVG = "{http://www.w3.org/2000/svg}"
-ALLOWED = {SVG + tag for tag in "svg g rect line polyline path circle text tspan title".split()}
+ALLOWED = {SVG + tag for tag in "svg g rect line polyline path circle text tspan title style".split()}
 
 
 def numbers(element):

@@ -112,6 +112,14 @@ def scores(*runs):
     return {(row["env"], row["agent"], row["metric"]): row for row in rows}
 
 
+def legends(text):
+    """Name, colour and dashes of every entry in a figure's legend, and of every row of a table that has a key."""
+    entry = r'stroke="(#\w+)" stroke-width="2"( stroke-dasharray="[\d ]+")?/>\n<(?:circle|path)[^>]*fill="(#\w+)"[^>]*/>\n'
+    found = re.findall(entry + r'(?:</svg>|<text[^>]*>)([^<]+)<', text)
+    assert all(line == fill for line, _, fill, _ in found)
+    return [(name, line, dashes) for line, dashes, _, name in found]
+
+
 # --- numpy's side ---
 
 
@@ -187,17 +195,17 @@ def test_groups_and_paper():
     folder = fresh("groups")
     x = np.full((3, 5), 0.8)
     for s in range(2):
-        make_run(os.path.join(folder, f"a{s}"), "humanoidmaze-giant-navigate-v0", "dcrl", s, x)
-        make_run(os.path.join(folder, f"b{s}"), "humanoidmaze-giant-navigate-v0", "dcrl", s, x, order="down")
-        make_run(os.path.join(folder, f"c{s}"), "humanoidmaze-giant-navigate-v0", "dcrl", s, x, n=8)
-        make_run(os.path.join(folder, f"d{s}"), "humanoidmaze-medium-navigate-v0", "dcrl", s, x[:1])
+        make_run(os.path.join(folder, f"a{s}"), "humanoidmaze-giant-navigate-oraclerep-v0", "dcrl", s, x)
+        make_run(os.path.join(folder, f"b{s}"), "humanoidmaze-giant-navigate-oraclerep-v0", "dcrl", s, x, order="down")
+        make_run(os.path.join(folder, f"c{s}"), "humanoidmaze-giant-navigate-oraclerep-v0", "dcrl", s, x, n=8)
+        make_run(os.path.join(folder, f"d{s}"), "humanoidmaze-medium-navigate-oraclerep-v0", "dcrl", s, x[:1])
     table = scores(folder)
-    env = "humanoidmaze-giant-navigate-v0"
+    env = "humanoidmaze-giant-navigate-oraclerep-v0"
     assert table[env, "dcrl", "overall_success"]["paper_mean"] == "93"
     assert table[env, "dcrl", "task1_success"]["paper_mean"] == "91"
     assert table[env, "dcrl:order=down", "overall_success"]["paper_mean"] == "18"
     assert table[env, "dcrl:n=8", "overall_success"]["paper_mean"] == ""
-    assert table["humanoidmaze-medium-navigate-v0", "dcrl", "overall_success"]["paper_mean"] == ""
+    assert table["humanoidmaze-medium-navigate-oraclerep-v0", "dcrl", "overall_success"]["paper_mean"] == ""
     # How the policy is extracted is a setting of the environment: the label tells it, the paper's figure stays.
     rejected = make_run(os.path.join(folder, "e"), env, "dcrl", 0, x, policy="none")
     assert scores(rejected)[env, "dcrl:policy=none", "overall_success"]["paper_mean"] == "93"
@@ -217,20 +225,97 @@ def test_groups_and_paper():
 def test_paper_file():
     with open(os.path.join(os.path.dirname(__file__), "..", "..", "configs", "paper.json")) as file:
         paper = json.load(file)
-    seen, plain = set(), set()
-    for row in paper["results"]:
-        if row.get("plain"):  # OGBench's table: one figure for each method and data set
-            assert row["method"] in ("bc", "iql", "qrl", "crl", "hiql") and (row["env"], row["method"]) not in plain
-            plain.add((row["env"], row["method"]))
-            continue
-        key = row["env"], row["method"]
-        assert key not in seen, key
-        seen.add(key)
-        tasks = [row[f"task{t}"][0] for t in range(1, 6) if f"task{t}" in row]
-        assert all(0 <= mean <= 100 and 0 <= sd <= 60 for mean, sd in (v for v in row.values() if isinstance(v, list)))
-        # The paper's own rows agree to rounding, but for this one.
-        assert not tasks or abs(sum(tasks) / 5 - row["overall"][0]) <= 1.01 or key == ("cube-quadruple", "td-n"), row
-    assert len(seen) == 75 and len(plain) == 115 and '"results"' not in good("list", "presets", "--json")
+    methods, rows, figures = set(), set(), 0
+    for table in paper["tables"]:
+        assert table["goals"] in ("plain", "oraclerep") and table["source"] and re.fullmatch(r"\d+[kM]", table["steps"]), table
+        for row in table["rows"]:
+            key = table["source"], row["env"]
+            assert key not in rows and row["data"], key
+            rows.add(key)
+            for method, figure in row["figures"].items():
+                tasks = figure if isinstance(figure, dict) else {"overall": figure}
+                assert all(len(v) <= 2 and 0 <= v[0] <= 100 and 0 <= v[-1] <= 100 for v in tasks.values()), (key, method)
+                means = [tasks[f"task{t}"][0] for t in range(1, 6) if f"task{t}" in tasks]
+                # The paper's own rows agree to rounding, but for this one.
+                odd = row["env"] == "cube-quadruple-play" and method == "td-n"
+                assert not means or abs(sum(means) / 5 - tasks["overall"][0]) <= 1.01 or odd, (row["env"], method)
+                methods.add(method)
+                figures += 1
+            if "benchmark" in table["source"]:  # OGBench's table: all of its methods on each data set
+                assert list(row["figures"]) == ["bc", "gcivl", "iql", "qrl", "crl", "hiql"], row
+    assert len(rows) == 5 + 1 + 1 + 54 and figures == 5 * 14 + 5 + 8 + 54 * 6 and "hbc" in methods
+    assert '"tables"' not in good("list", "presets", "--json")
+
+
+def wilson(part, count, z=1.959963984540054):
+    middle, half = part + z * z / 2 / count, z * np.sqrt(part * (1 - part) / count + (z / 2 / count) ** 2)
+    return 100 * max(0, (middle - half) / (1 + z * z / count)), 100 * min(1, (middle + half) / (1 + z * z / count))
+
+
+def test_compare():
+    """Methods on tasks: intervals by hand, published figures of the same goals alone, marks where they lie outside."""
+    folder, rng = fresh("compare"), np.random.default_rng(7)
+    medium, puzzle = "pointmaze-medium-navigate-v0", "puzzle-3x3-play-v0"
+    three = [np.clip(rng.normal(mean, 0.02, (4, 5)), 0, 1) for mean in (0.50, 0.53, 0.56)]
+    for s, x in enumerate(three):
+        make_run(os.path.join(folder, f"iql{s}"), medium, "iql", s, x, transitions=1_000_000)
+    for s in range(2):  # seeds that agree
+        make_run(os.path.join(folder, f"qrl{s}"), medium, "qrl", s, np.full((3, 5), 0.2), transitions=1_000_000)
+    make_run(os.path.join(folder, "hiql"), medium, "hiql", 0, np.full((3, 5), 0.9), transitions=500_000)
+    make_run(os.path.join(folder, "oracle"), medium.replace("-v0", "-oraclerep-v0"), "iql", 0, np.full((3, 5), 0.9))
+    make_run(os.path.join(folder, "puzzle"), puzzle, "iql", 0, np.full((2, 5), 0.96))
+    make_run(os.path.join(folder, "giant"), "humanoidmaze-giant-navigate-v0", "dcrl", 0, np.full((3, 5), 0.9))
+    make_run(os.path.join(folder, "100m"), "cube-quadruple-play-100m-oraclerep-v0", "hiql", 0, np.full((3, 5), 0.6))
+    table = {key: row for key, row in scores(folder).items() if key[2] == "overall_success"}
+    row = table[medium, "iql", "overall_success"]
+    means = 100 * np.array([x[-3:].mean() for x in three])
+    half = 4.302652730 * means.std(ddof=1) / np.sqrt(3)
+    assert abs(float(row["low"]) - (means.mean() - half)) < 1e-6 and abs(float(row["high"]) - (means.mean() + half)) < 1e-6
+    assert row["over"] == "seeds" and row["beyond"] == "no" and row["paper_mean"] == "53" and row["paper_data"] == "1M"
+    assert row["steps"] == "400" and row["transitions"] == "1000000" and row["paper_source"] == "OGBench's benchmark table"
+    for agent, part, episodes, beyond in (("qrl", 0.2, 450, "below"), ("hiql", 0.9, 225, "above")):
+        row = table[medium, agent, "overall_success"]
+        low, high = wilson(part, episodes)
+        assert row["over"] == "episodes" and abs(float(row["low"]) - low) < 1e-6 and abs(float(row["high"]) - high) < 1e-6, row
+        assert row["beyond"] == beyond, row
+    # Two evaluations of 75 episodes; the published 95 lies inside.
+    row = table[puzzle, "iql", "overall_success"]
+    assert abs(float(row["low"]) - wilson(0.96, 150)[0]) < 1e-6 and row["beyond"] == "no" and row["transitions"] == "", row
+    # Kinds of goals do not mix: the paper's figures are of oraclerep, OGBench's of whole observations.
+    for env, agent in ((medium.replace("-v0", "-oraclerep-v0"), "iql"), ("humanoidmaze-giant-navigate-v0", "dcrl")):
+        assert table[env, agent, "overall_success"]["paper_mean"] == table[env, agent, "overall_success"]["beyond"] == ""
+    assert table["cube-quadruple-play-100m-oraclerep-v0", "hiql", "overall_success"]["paper_mean"] == "62"
+    page, _ = page_of(folder)
+    words = page.words()
+    for part in ("Methods and tasks", "published 82 ± 5 ▼ -62.0", "90.0 published 79 ± 5 1 seed", "iql, oraclerep", "published 53 ± 8 3 seeds",
+                 "1 seed, 300 steps, data 500k", "OGBench's benchmark table; data of 1M, 1M steps"):
+        assert part in words, part
+    assert "published 93" not in words
+    markdown = good("report", folder, "--format", "md", "-o", "-")
+    assert "| 20.0 [16.6, 23.9]<br>published 82 ± 5 ▼ -62.0<br>2 seeds, 300 steps, data 1M" in markdown, markdown
+    assert "| **90.0**<br>published 79 ± 5<br>1 seed" in markdown and "**20.0" not in markdown and "**5" not in markdown, markdown
+    text = good("report", folder)
+    assert text.isascii() and re.search(r"\n  qrl +20\.0 +\[16\.6, 23\.9\] episodes +82 \+- 5 +-62\.0 \* +2 +300 +1M\n", text), text
+    assert max(map(len, text.splitlines())) < 120
+    told = json.loads(good("report", folder, "-o", scratch.at("compare.html"), "--json"))
+    assert told["file"] == scratch.at("compare.html") and os.path.isfile(told["file"]) and told["runs"] == 10 and told["groups"] == 7, told
+    of = {(row["env"], row["agent"]): row for row in told["table"]}
+    assert abs(of[medium, "qrl"]["success"] - 20) < 1e-9 and of[medium, "qrl"]["over"] == "episodes" and of[medium, "iql"]["over"] == "seeds"
+    assert good("report", folder, "-o", scratch.at("compare.csv"), "--quiet") == ""
+    # A single method on a single task has nothing to be set side by side with.
+    assert "Methods and tasks" not in page_of(os.path.join(folder, "hiql"))[0].words()
+
+
+def test_preset_is_no_variant():
+    """What an environment's preset says is a setting of that environment: published figures are of it."""
+    folder = fresh("usual")
+    x = np.full((3, 5), 0.9)
+    long = {"actor_layernorm": True, "goal_law": "uniform", "policy": "ddpgbc", "kappa": 0.9}
+    env = "puzzle-4x5-play-oraclerep-v0"
+    one = make_run(os.path.join(folder, "a"), env, "iql", 0, x, **long)
+    assert scores(one)[env, "iql", "overall_success"]["paper_mean"] == "20"
+    other = make_run(os.path.join(folder, "b"), "antmaze-large-navigate-oraclerep-v0", "iql", 0, x, **long)
+    assert ("antmaze-large-navigate-oraclerep-v0", "iql:actor_layernorm=on:goal_law=uniform", "overall_success") in scores(other)
 
 
 def test_lock_and_train():
@@ -244,6 +329,11 @@ def test_lock_and_train():
                  "steps per second", "loss_prop", "lock-64", "13 runs on 3 environments"):
         assert part in words, part
     assert "�" not in text
+    # One colour and one marker for a method in all figures, keys of tables included; lines and dots of held-out rows as well.
+    style = {}
+    for name, colour, line in legends(text):
+        assert style.setdefault(name, (colour, line)) == (colour, line), (name, style)
+    assert len(style) == len(set(style.values())) == 3 and len(legends(text)) > 6, style
     table = scores(sweep, run)
     with open(os.path.join(sweep, "td-n-H32-s0", "result.json")) as one, open(
         os.path.join(sweep, "td-n-H32-s1", "result.json")
@@ -261,6 +351,93 @@ def test_lock_and_train():
             assert old.read() == new.read()
     svg = ET.fromstring(good("report", sweep, "--format", "svg", "-o", "-"))
     assert svg.tag.endswith("svg") and "loss_dc" in "".join(svg.itertext())
+
+
+def test_curves():
+    """From step 0, overall and by task; words of seeds only where there are some; the run's name and steps."""
+    folder = fresh("curves")
+    x = np.array([[0.2, 0.4, 0.6, 0.8, 1.0]] * 3)
+    one = make_run(os.path.join(folder, "mine"), "maze-v0", "dcrl", 0, x)
+    page, text = page_of(one)
+    words = page.words()
+    assert "maze-v0, each task" in words and "mine · 300 steps" in words, words
+    panels = [part for part in text.split("<figure>")[1:] if "against steps" in part]
+    titles = [re.search("<figcaption>([^<]+)<", part).group(1) for part in panels]
+    assert titles == ["maze-v0", "task1", "task2", "task3", "task4", "task5", "loss_dc", "grad_norm"], titles
+    for part in panels:
+        assert '<line x1="72" y1="276" x2="72" y2="281" stroke="#888"/>\n<text x="72" y="295" text-anchor="middle" fill="#555">0</text>' in part, part
+    assert "Band" not in words and "IQM" not in words and "95 % interval" not in words
+    # Each figure of a loss has its sentence, under it.
+    assert "Error of a segment's value against the target composed from its two halves." in words
+    make_run(os.path.join(folder, "other"), "maze-v0", "dcrl", 1, x)
+    words = page_of(folder)[0].words()
+    assert "Band" in words and "IQM" in words and "curves · 300 steps" in words, words
+    svg = good("report", folder, "--format", "svg", "-o", "-")
+    assert "prefers-color-scheme: dark" in svg and text.count("prefers-color-scheme: dark") == 2
+
+
+def test_header():
+    """Name, time over all goes, device, best and last evaluation as means over seeds, episodes of each."""
+    folder = fresh("header")
+    for s, x in enumerate(([0.2, 0.9, 0.4], [0.4, 0.7, 0.4])):
+        run = make_run(os.path.join(folder, "ant", f"seed-{s}"), "maze-v0", "dcrl", s, np.tile(np.array(x)[:, None], 5),
+                       device="cuda", arithmetic="NVIDIA <H200>")
+    with open(os.path.join(run, "timing.csv"), "w") as file:  # resumed after 4000 s
+        file.write("step,seconds,steps_per_second\n100,1500,1\n200,4000,1\n300,3500,1\n")
+    page, text = page_of(folder)
+    words = page.words()
+    for part in ("dcrl report · ant ", "best evaluation, step 200 80.0 %", "last evaluation, step 300 40.0 %", "episodes each 75",
+                 "device cuda (NVIDIA <H200>)", "training, longest run 2 h 5 min", "ant · 300 steps"):
+        assert part in words, (part, words[-1500:])
+    alone = page_of(run)[0].words()
+    assert "best evaluation, step 200 70.0 %" in alone and "training 2 h 5 min" in alone and " 1 runs" not in alone, alone[-1500:]
+    good("gen", "pointmaze-medium-navigate", "-o", scratch.at("held.npz"), "--episodes", 6)
+    good("train", "--data", scratch.at("held.npz"), "--val", scratch.at("held.npz"), "--hidden", 8, "--batch", 8, "--steps", 20,
+         "--log-every", 10, "--out", fresh("held"))
+    with open(scratch.at("held", "train.csv")) as file:
+        errors = [float(row["val_value_error"]) for row in csv.DictReader(file)]
+    words = page_of(scratch.at("held"))[0].words()
+    assert f"last held-out error, step 20 {errors[-1]:.1f} steps" in words and f" {min(errors):.1f} steps" in words, words[-1500:]
+
+
+def test_throughput():
+    """Seeds that train together share a process: its rate is what a machine does."""
+    out = fresh("together")
+    good("train", *SMALL, "--steps", 40, "--log-every", 20, "--seed", "0-2", "--out", out)
+    rates = []
+    for s in range(3):
+        with open(os.path.join(out, f"seed-{s}", "timing.csv")) as file:
+            rows = list(csv.DictReader(file))
+        assert [row["together"] for row in rows] == ["3", "3"], rows
+        rates.append(np.median([3 * float(row["steps_per_second"]) for row in rows]))
+    assert abs(float(next(iter(scores(out).values()))["mean"]) - np.mean(rates)) < 1e-6 * np.mean(rates)
+    # A run of an earlier program goes on with the columns that it has.
+    old = os.path.join(out, "seed-1", "timing.csv")
+    with open(old, "w") as file:
+        file.write("step,seconds,steps_per_second\n20,1.000,20.0\n40,2.000,20.0\n")
+    good("train", "--resume", os.path.join(out, "seed-1"), "--steps", 60)
+    with open(old) as file:
+        lines = file.read().splitlines()
+    assert lines[:3] == ["step,seconds,steps_per_second", "20,1.000,20.0", "40,2.000,20.0"] and len(lines) == 4 and lines[3].count(",") == 2
+    assert not [name for name in os.listdir(os.path.join(out, "seed-1")) if ".kept" in name]
+
+
+def test_sentences():
+    """Whatever a method logs has a sentence on the page."""
+    good("gen", "pointmaze-medium-navigate", "-o", scratch.at("small.npz"), "--episodes", 6)
+    folder, seen = fresh("sentences"), set()
+    kinds = [["--agent", a["name"]] for a in json.loads(good("list", "agents", "--json"))["agents"]]
+    kinds += [["--agent", "iql", "--set", "policy=rejection"], ["--agent", "iql", "--set", "policy=awr"],
+              ["--agent", "tdp", "--set", "far=pairs"]]
+    for k, words in enumerate(kinds):
+        run = os.path.join(folder, str(k))
+        good("train", "--env", "pointmaze-medium-navigate-oraclerep-v0", "--data", scratch.at("small.npz"), *words, "--hidden", 8,
+             "--batch", 8, "--steps", 2, "--log-every", 1, "--out", run)
+        with open(os.path.join(run, "train.csv")) as file:
+            seen |= set(file.readline().strip().split(",")) - {"step"}
+    _, text = page_of(folder)
+    told = set(re.findall(r"<figcaption>([^<]+)</figcaption><p>[^<]+</p>", text))
+    assert seen == told and len(seen) > 15, seen ^ told
 
 
 def test_same_bytes():
@@ -367,7 +544,7 @@ def test_usage():
     empty = fresh("empty")
     os.makedirs(empty)
     bad(2, "run folder is missing", "report", "-o", "x.html")
-    bad(2, "--out", "report", empty)
+    bad(1, ["no run in", empty], "report", empty)
     bad(2, "format", "report", empty, "-o", "x", "--format", "pdf")
     bad(2, "unknown", "report", empty, "-o", "x", "--colour")
     bad(1, ["no run in", empty], "report", empty, "-o", "x.html")
@@ -375,6 +552,7 @@ def test_usage():
     bad(1, "cannot open", "report", __file__, "-o", "x.html")
     run = make_run(fresh("one"), "maze-v0", "dcrl", 0, None)
     bad(1, "nowhere", "report", run, "-o", scratch.at("nowhere", "x.html"))
+    bad(1, "no run has been evaluated", "report", run)
     assert "usage: dcrl report" in good("report", "--help")
 
 

@@ -20,7 +20,7 @@ static void near(double x, double y) {
 
 static void test_spread(void **state) {
     (void)state;
-    const double x[] = {2, 4, 4, 4, 5, 5, 7, 9};
+    double x[] = {2, 4, 4, 4, 5, 5, 7, 9};
     dc_spread s = dc_stats_spread(x, 8);
     near(s.mean, 5);
     near(s.sd, sqrt(32.0 / 7));
@@ -38,6 +38,40 @@ static void test_iqm(void **state) {
     near(dc_stats_iqm(one, 1), 7);
     near(dc_stats_iqm(eight, 8), 4.5); // two of eight
     assert_true(isnan(dc_stats_iqm(one, 0)));
+}
+
+static void nearly(double x, double y) {
+    if (!(fabs(x - y) <= 1e-5 * fabs(y))) fail_msg("%.17g is not %.17g", x, y);
+}
+
+// Quantiles of Student's t and Wilson's intervals as tables have them.
+static void test_intervals(void **state) {
+    (void)state;
+    const struct {
+        int degrees;
+        double t;
+    } table[] = {{1, 12.706205}, {4, 2.776445},  {10, 2.228139}, {11, 2.200985},
+                 {15, 2.131450}, {29, 2.045230}, {99, 1.984217}};
+    for (size_t k = 0; k < sizeof table / sizeof table[0]; k++) {
+        double x[100], n = table[k].degrees + 1;
+        for (int i = 0; i < (int)n; i++)
+            x[i] = i % 3;
+        dc_spread s = dc_stats_spread(x, (int)n);
+        dc_interval got = dc_stats_student(x, (int)n);
+        nearly((got.high - got.low) / 2, table[k].t * s.sd / sqrt(n));
+        nearly((got.high + got.low) / 2, s.mean);
+    }
+    assert_true(isnan(dc_stats_student((double[]){1}, 1).low));
+    dc_interval w = dc_stats_wilson(0, 10);
+    near(w.low, 0);
+    nearly(w.high, 0.277533);
+    w = dc_stats_wilson(0.3, 50);
+    nearly(w.low, 0.1910355);
+    nearly(w.high, 0.4375035);
+    w = dc_stats_wilson(1, 225);
+    nearly(w.low, 0.983213);
+    near(w.high, 1);
+    assert_true(isnan(dc_stats_wilson(0.5, 0).low));
 }
 
 static void test_bootstrap(void **state) {
@@ -83,9 +117,8 @@ static void test_csv_prefixes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_iqm),
-        cmocka_unit_test(test_bootstrap),
+        cmocka_unit_test(test_spread),       cmocka_unit_test(test_iqm),
+        cmocka_unit_test(test_intervals),    cmocka_unit_test(test_bootstrap),
         cmocka_unit_test(test_csv_prefixes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ static const dc_mlp *mlp_of(const dc_run *run, const char *name) {
 
 // Member e of a network on one row.
 static void apply(const dc_run *run, const char *net, int e, const double *row, double *out) {
-    double x[64], y[64];
+    double x[256], y[256];
     const dc_mlp *m = mlp_of(run, net);
     const dc_real *p = run->agent.params.slabs.live;
     int in = m->in;
@@ -52,7 +52,7 @@ static void apply(const dc_run *run, const char *net, int e, const double *row, 
                 y[o] += x[i] * (double)p[m->layer[l].w + ((int64_t)e * in + i) * width + o];
             if (l == m->layers - 1) continue;
             double z = y[o] + 0.044715 * y[o] * y[o] * y[o];
-            y[o] *= 0.5 * (1 + tanh(sqrt(2 / acos(-1.0)) * z));
+            y[o] = m->relu ? fmax(y[o], 0) : y[o] * 0.5 * (1 + tanh(sqrt(2 / acos(-1.0)) * z));
             mean += y[o] / width;
         }
         for (int o = 0; o < width; o++)
@@ -72,33 +72,45 @@ static double clip(double x) {
     return fmax(-1, fmin(1, x));
 }
 
-// The value of both members at [s | g | a].
-static void judge(const dc_run *run, const float *row, int in, const double *a, double q[2]) {
-    double x[IN_MAX + ACT];
+// The value of both members at [s | g | x], `width` columns of x.
+static void judge_by(const dc_run *run, const char *critic, const float *row, int in,
+                     const double *a, int width, double q[2]) {
+    double x[2 * IN_MAX];
     for (int c = 0; c < in; c++)
         x[c] = (double)row[c];
-    for (int c = 0; c < ACT; c++)
+    for (int c = 0; c < width; c++)
         x[in + c] = a[c];
     for (int e = 0; e < 2; e++)
-        apply(run, in == IN_MAX ? "critic" : "oracle_critic", e, x, &q[e]);
+        apply(run, critic, e, x, &q[e]);
 }
 
-// One candidate by Euler's method, and its worth.
-static double candidate(const dc_run *run, const float *row, int in, uint64_t moment, int number,
-                        double *a) {
-    double x[IN_MAX + ACT + 1], v[ACT], q[2];
-    for (int c = 0; c < in; c++)
-        x[c] = (double)row[c];
-    for (int c = 0; c < ACT; c++)
-        a[c] =
-            (double)dc_draw_normal(SEED, DC_STREAM_CANDIDATE, moment, (uint32_t)(number * ACT + c));
+static void judge(const dc_run *run, const float *row, int in, const double *a, double q[2]) {
+    judge_by(run, in == IN_MAX ? "critic" : "oracle_critic", row, in, a, ACT, q);
+}
+
+// A sample (width) of a flow at a row (in), by Euler's method; its noise begins at number `first`.
+static void euler(const dc_run *run, const char *net, const double *row, int in, int width,
+                  uint64_t moment, int first, double *a) {
+    double x[2 * IN_MAX + 1], v[IN_MAX];
+    memcpy(x, row, (size_t)in * sizeof *x);
+    for (int c = 0; c < width; c++)
+        a[c] = (double)dc_draw_normal(SEED, DC_STREAM_CANDIDATE, moment, (uint32_t)(first + c));
     for (int s = 0; s < STEPS; s++) {
-        memcpy(x + in, a, ACT * sizeof *a);
-        x[in + ACT] = (double)s / STEPS;
-        apply(run, "actor", 0, x, v);
-        for (int c = 0; c < ACT; c++)
+        memcpy(x + in, a, (size_t)width * sizeof *a);
+        x[in + width] = (double)s / STEPS;
+        apply(run, net, 0, x, v);
+        for (int c = 0; c < width; c++)
             a[c] += v[c] / STEPS;
     }
+}
+
+// One candidate and its worth.
+static double candidate(const dc_run *run, const float *row, int in, uint64_t moment, int number,
+                        double *a) {
+    double x[IN_MAX], q[2];
+    for (int c = 0; c < in; c++)
+        x[c] = (double)row[c];
+    euler(run, "actor", x, in, ACT, moment, number * ACT, a);
     for (int c = 0; c < ACT; c++)
         a[c] = clip(a[c]);
     judge(run, row, in, a, q);
@@ -185,6 +197,132 @@ static void test_rejection(void **state) {
         for (int r = 0; r < ROWS; r++)
             check_best(&run, q.rows + r * actor.in, actor.in, q.moments[r], q.actions[r]);
         dc_actor_fini(&actor);
+        dc_run_fini(&run);
+    }
+}
+
+// ---- two levels ----
+
+static void make_levels(dc_run *run, const char *agent, const char *rep, const char *const *more) {
+    const char *pairs[32] = {"rep",  rep, "hidden", "24,16", "batch",   "8",
+                             "seed", "4", "env",    "maze",  "threads", "1"};
+    for (int n = 12; *more; more++, n++)
+        pairs[n] = *more;
+    remove_tree(folder);
+    start_played(run, &data, folder, agent, pairs);
+    save_played(run, path);
+}
+
+// Distance of an action from the low flow's, when it goes to subgoal number i of n; and the subgoal's worth.
+static double level_off(const dc_run *run, const float *row, int in, uint64_t moment, int i, int n,
+                        const float *is, double *worth) {
+    double x[2 * IN_MAX], a[ACT], q[2], off = 0;
+    int goal = in - OBS;
+    for (int c = 0; c < in; c++)
+        x[c] = (double)row[c];
+    double w[IN_MAX];
+    euler(run, "high_actor", x, in, goal, moment, i * goal, w);
+    if (n > 1) judge_by(run, "critic", row, in, w, goal, q);
+    *worth = n > 1 ? fmin(q[0], q[1]) : 0;
+    memcpy(x + OBS, w, (size_t)goal * sizeof *w);
+    euler(run, "low_actor", x, in, ACT, moment, n * goal, a);
+    for (int c = 0; c < ACT; c++)
+        off = fmax(off, fabs((double)is[c] - clip(a[c])));
+    return off;
+}
+
+// The action goes to a subgoal than which none is worth more; subgoals are not clipped.
+static void check_levels(const char *agent, const char *rep, int n, const char *const *more) {
+    dc_run run;
+    asked q;
+    dc_actor actor;
+    make_levels(&run, agent, rep, more);
+    open_actor(&actor, &options, NULL);
+    actor.at_once = 9;
+    ask(&q, actor.in);
+    act(&actor, &q);
+    for (int r = 0; r < ROWS; r++) {
+        double best = -INFINITY, own = -INFINITY, worth;
+        for (int i = 0; i < n; i++) {
+            double off = level_off(&run, q.rows + r * actor.in, actor.in, q.moments[r], i, n,
+                                   q.actions[r], &worth);
+            best = fmax(best, worth);
+            if (off < 1e-4) own = fmax(own, worth);
+        }
+        assert_true(own > best - 1e-5);
+    }
+    dc_actor_fini(&actor);
+    dc_run_fini(&run);
+}
+
+static void test_two_levels(void **state) {
+    (void)state;
+    static const char *const seven[] = {"samples", "7", "flow_steps", "4", NULL};
+    check_levels("sharsa", "", SAMPLES, seven);
+    check_levels("sharsa", "1,2", SAMPLES, seven);
+    static const char *const flow[] = {"actors", "flow", "actor_layernorm", "on", "flow_steps",
+                                       "4",      NULL};
+    check_levels("hbc", "", 1, flow);
+    check_levels("hbc", "0,2", 1, flow);
+}
+
+// By means: w = high(s, g), which is a difference to s where goals are whole observations, then low(s, w).
+static void check_means(const char *agent, const char *rep, bool difference,
+                        const char *const *more) {
+    dc_run run;
+    asked q;
+    dc_actor actor;
+    make_levels(&run, agent, rep, more);
+    open_actor(&actor, &options, NULL);
+    ask(&q, actor.in);
+    act(&actor, &q);
+    for (int r = 0; r < ROWS; r++) {
+        double x[IN_MAX], w[IN_MAX], want[ACT];
+        for (int c = 0; c < actor.in; c++)
+            x[c] = (double)q.rows[r * actor.in + c];
+        apply(&run, "high_actor", 0, x, w);
+        for (int c = 0; c < actor.goal; c++)
+            x[OBS + c] = w[c] + (difference ? x[c] : 0);
+        apply(&run, "low_actor", 0, x, want);
+        for (int c = 0; c < ACT; c++)
+            assert_true(fabs((double)q.actions[r][c] - clip(want[c])) < 1e-5);
+    }
+    dc_actor_fini(&actor);
+    dc_run_fini(&run);
+}
+
+static void test_two_means(void **state) {
+    (void)state;
+    static const char *const none[] = {NULL}, *const plain[] = {"goal_rep", "off", NULL},
+                             *const apart[] = {"actor_hidden", "11", "actor_activation", "gelu",
+                                               NULL};
+    static const char *const far[] = {"goal_rep", "off", "high_target", "difference", NULL};
+    check_means("hbc", "", true, none);
+    check_means("hbc", "1,2", false, none);
+    check_means("hbc", "", true, apart);
+    check_means("por", "", true, none);
+    check_means("hiql", "", false, plain);
+    check_means("hiql", "", true, far);
+}
+
+// A difference has no meaning for a representation; actors of ReLU have no LayerNorm: it says so.
+static void test_refused_forms(void **state) {
+    (void)state;
+    static const char *const wrong[][5] = {
+        {"por", "rep", "0,2", "high_target", "difference"},
+        {"hbc", "rep", "0,2", "high_target", "difference"},
+        {"hiql", "goal_rep", "on", "high_target", "difference"},
+        {"por", "actor_layernorm", "on", "actor_activation", "relu"},
+        {"hbc", "actor_layernorm", "on", "actor_activation", "relu"},
+        {"bc", "actor_layernorm", "on", "actor_activation", "relu"}};
+    for (size_t c = 0; c < sizeof wrong / sizeof *wrong; c++) {
+        dc_run run;
+        remove_tree(folder);
+        assert_int_equal(dc_run_configure(&run, wrong[c][0]), DC_OK);
+        for (int k = 1; k < 5; k += 2)
+            assert_int_equal(dc_run_set(&run, wrong[c][k], wrong[c][k + 1]), DC_OK);
+        assert_int_equal(dc_run_start(&run, &data, folder), DC_USAGE);
+        assert_non_null(strstr(dc_error(), c < 3 ? "difference" : "ReLU"));
         dc_run_fini(&run);
     }
 }
@@ -292,7 +430,7 @@ static void test_steps(void **state) {
 static void refuse(dc_status status, const char *text) {
     dc_actor actor;
     dc_checkpoint_policy policy;
-    assert_int_equal(dc_checkpoint_open(&policy, path), status);
+    assert_int_equal(dc_checkpoint_open(&policy, path, NULL, 0), status);
     for (int way = 0; way < 2; way++) {
         if (way) assert_int_equal(dc_actor_open(&actor, path, &options, NULL), status);
         if (!strstr(dc_error(), text)) fail_msg("'%s' lacks '%s'", dc_error(), text);
@@ -303,7 +441,7 @@ static void refuse(dc_status status, const char *text) {
 
 static void expect_open(void) {
     dc_checkpoint_policy policy;
-    if (dc_checkpoint_open(&policy, path) != DC_OK) fail_msg("%s", dc_error());
+    if (dc_checkpoint_open(&policy, path, NULL, 0) != DC_OK) fail_msg("%s", dc_error());
     dc_checkpoint_close(&policy);
     dc_checkpoint_close(&policy); // and twice
 }
@@ -535,6 +673,9 @@ static int tear_down(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_mean),
                                        cmocka_unit_test(test_rejection),
+                                       cmocka_unit_test(test_two_levels),
+                                       cmocka_unit_test(test_two_means),
+                                       cmocka_unit_test(test_refused_forms),
                                        cmocka_unit_test(test_alone),
                                        cmocka_unit_test(test_other_samples),
                                        cmocka_unit_test(test_steps),

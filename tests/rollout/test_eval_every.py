@@ -177,7 +177,7 @@ def test_refused_before_training():
     bad(1, ["antmaze-medium-v0", "29"], "train", "--env", "antmaze-medium-navigate-v0", "--data", data, *more)
     bad(1, ["goals"], "train", "--env", ENV, "--data", data, "--rep", "0,1", *more)
     bad(2, ["unknown environment"], "train", "--env", "pointmaze-tiny", "--data", data, *more)
-    bad(2, ["eval_episodes"], "train", "--env", ENV, "--data", data, "--eval-episodes", 0, *more)
+    bad(2, ["--eval-episodes"], "train", "--env", ENV, "--data", data, "--eval-episodes", 0, *more)
     assert not os.path.exists(out)
 
 
@@ -189,7 +189,7 @@ def test_one_experiment():
     good(*words)
     text = good("report", scratch.at("unbroken"), more, "--format", "csv", "-o", "-")
     assert {line.split(",")[1] for line in text.splitlines()[1:]} == {"dcrl"}
-    assert [line for line in text.splitlines() if ",overall_success," in line][0].endswith(",2"), text
+    assert [line for line in text.splitlines() if ",overall_success," in line][0].split(",")[10] == "2", text
 
 
 if __name__ == "__main__":

@@ -38,12 +38,13 @@ typedef struct row_spec {
     int n;            // steps from the state to the later one
     bool
         goal_pairs; // state and goal are a pair, uniform over pairs of one trajectory; else the mixture
-    double goal_current, goal_future, goal_random;
+    double goal_current, goal_future, goal_random, goal_next;
     dc_law goal_law;
     bool actor; // policy rows
     double actor_random;
     dc_law actor_law;
     bool grounding; // single steps
+    int vias;       // states drawn so many times for every row of the batch; 0: none
 } row_spec;
 
 static inline void add_segments(dc_row_table *t, const row_spec *s) {
@@ -72,7 +73,8 @@ static inline void add_segments(dc_row_table *t, const row_spec *s) {
 }
 
 static inline void add_propagation(dc_row_table *t, const row_spec *s) {
-    dc_goal_mix mix = {s->goal_current, s->goal_future, s->goal_random, (int)s->goal_law};
+    dc_goal_mix mix = {s->goal_current, s->goal_future, s->goal_random, (int)s->goal_law,
+                       s->goal_next};
     dc_rows_add(t, (dc_row_rule){"state", s->goal_pairs ? DC_ROW_PAIR : DC_ROW_START,
                                  .draws = DC_STREAM_STATE});
     dc_rows_add(t, (dc_row_rule){"later", DC_ROW_AFTER, .of = "state", .steps = s->n});
@@ -94,8 +96,9 @@ static inline dc_row_table row_table(const row_spec *s) {
         dc_rows_add(&t, (dc_row_rule){"step_start", DC_ROW_START, .draws = DC_STREAM_GROUND});
         dc_rows_add(&t, (dc_row_rule){"step_end", DC_ROW_AFTER, .of = "step_start", .steps = 1});
     }
+    if (s->vias) dc_rows_add(&t, DC_STARTS("via", s->vias, DC_STREAM_VIA, "states"));
     if (!s->actor) return t;
-    dc_goal_mix mix = {0, 1 - s->actor_random, s->actor_random, (int)s->actor_law};
+    dc_goal_mix mix = {0, 1 - s->actor_random, s->actor_random, (int)s->actor_law, 0};
     dc_rows_add(&t, (dc_row_rule){"actor_state", DC_ROW_START, .draws = DC_STREAM_ACTOR});
     dc_rows_add(&t, (dc_row_rule){"actor_goal", DC_ROW_GOAL, .of = "actor_state",
                                   .draws = DC_STREAM_ACTOR_GOAL, .mix = mix, .gamma = s->gamma});

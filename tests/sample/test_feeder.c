@@ -12,7 +12,17 @@
 
 #include <cmocka.h>
 
-enum { MEMBERS = 3, BATCH = 45, ROWS = 3000, TRAJ = 60, OBS = 7, ACT = 2, TAKE = 3, KINDS = 9 };
+enum {
+    MEMBERS = 3,
+    BATCH = 45,
+    ROWS = 3000,
+    TRAJ = 60,
+    OBS = 7,
+    ACT = 2,
+    TAKE = 3,
+    KINDS = 11,
+    VIAS = 3
+};
 
 static dc_dataset data[MEMBERS]; // the last two are the same
 
@@ -60,10 +70,11 @@ static row_spec spec_of(row_segments segments, dc_split split, uint64_t seed) {
                       .goal_random = 0.3,
                       .actor = true,
                       .actor_random = 0.5,
-                      .grounding = true};
+                      .grounding = true,
+                      .vias = VIAS};
 }
 
-// One feed of every kind, and two that take the same rows.
+// One feed of every kind, two that take the same rows, and two of a rule with several rows for each of the batch.
 static void list_feeds(dc_feeds *f, const dc_dataset *d, const dc_sampler *sampler, bool mapped) {
     dc_column *obs = (dc_column *)(uintptr_t)dc_dataset_column(d, "obs");
     obs->mapped = mapped; // asks the system for pages that are there: no number changes
@@ -75,12 +86,15 @@ static void list_feeds(dc_feeds *f, const dc_dataset *d, const dc_sampler *sampl
         {.rule = rule_of(sampler, "first_steps")},
         {.column = act, .rule = rule_of(sampler, "actor_state"), .one_hot = 5},
         {.rule = rule_of(sampler, "actor_state"), .one_hot = 4, .repeat = 4},
-        {.draw = DC_DRAW_NOISE, .take = 2},
+        {.draw = 1, .take = 2},
         {.column = obs, .rule = rule_of(sampler, "segment_start"), .row0 = 9},
         {.column = obs, .rule = rule_of(sampler, "actor_goal")},
+        {.column = obs, .rule = rule_of(sampler, "via"), .times = VIAS},
+        {.column = act, .rule = rule_of(sampler, "via"), .times = VIAS, .one_hot = 5},
     };
     *f = (dc_feeds){.batch = BATCH, .feed_count = KINDS};
     memcpy(f->feeds, feeds, sizeof feeds);
+    assert_int_equal(dc_feeds_draw(f, "noise", DC_DRAW_NOISE, 2), 1);
 }
 
 typedef struct rig {
@@ -127,13 +141,13 @@ static void close_rig(rig *r) {
 static void expect_feed(const rig *r, int m, int feed, const char *step) {
     const dc_feed *f = &r->feeds[m].feeds[feed];
     dc_feeder_block b = dc_feeder_find(r->feeder, m, feed);
-    bool none = f->draw != DC_DRAW_NONE || (f->one_hot && !f->column);
+    bool none = f->draw || (f->one_hot && !f->column);
     assert_int_equal(b.used, !none);
     if (none) return;
     assert_int_equal(b.width, !f->column || f->one_hot ? 1 : f->take ? f->take : f->column->width);
     const int64_t *rows = dc_sampler_drawn(r->check[m], f->rule);
     const float *got = (const float *)(const void *)(step + b.offset);
-    for (int row = 0; row < BATCH; row++)
+    for (int row = 0; row < BATCH * (f->times ? f->times : 1); row++)
         for (int c = 0; c < b.width; c++) {
             float want = f->column ? f->column->values[rows[row] * f->column->width + f->skip + c]
                                    : (float)rows[row];

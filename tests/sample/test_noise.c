@@ -84,7 +84,7 @@ static void test_laws(void **state) {
     assert_true(fabs(lag) < 5 * error * sqrt(2.0));
     assert_true(kolmogorov(x, normal_law) < 2.2);
     for (uint32_t i = 0; i < COUNT; i++)
-        x[i] = (double)dc_draw_time(3, 7, i);
+        x[i] = (double)dc_draw_time(3, DC_STREAM_TIME, 7, i);
     assert_true(kolmogorov(x, uniform_law) < 2.2);
     assert_true(x[0] >= 0 && x[COUNT - 1] < 1);
     free(x);
@@ -100,7 +100,8 @@ static void test_address(void **state) {
     assert_true(x != dc_draw_normal(1, DC_STREAM_NOISE, 2, 2));
 }
 
-// Gather writes the numbers of the step that the sampler stands at, time the same in all its columns.
+// Gather writes the numbers of the step that the sampler stands at, time the same in all its columns; a second draw of a
+// kind has numbers of its own.
 static void test_gather(void **state) {
     (void)state;
     enum { BATCH = 5, WIDE = 3, SEED = 11 };
@@ -114,14 +115,20 @@ static void test_gather(void **state) {
     assert_int_equal(new_sampler(&sampler, &data, &spec), DC_OK);
     dc_graph g;
     assert_int_equal(dc_graph_init(&g), DC_OK);
-    dc_ref noise = dc_input(&g, "noise", BATCH, WIDE), time = dc_input(&g, "time", BATCH, WIDE + 1);
+    dc_ref noise = dc_input(&g, "noise", BATCH, WIDE), time = dc_input(&g, "time", BATCH, WIDE + 1),
+           again = dc_input(&g, "again", BATCH, 2);
     assert_int_equal(dc_graph_finish(&g, -1), DC_OK);
     dc_slabs slabs = {0};
     dc_exec exec;
     assert_int_equal(dc_exec_init(&exec, &g, &slabs, NULL), DC_OK);
-    dc_feeds feeds = {.batch = BATCH, .seed = SEED, .feed_count = 2};
-    feeds.feeds[0] = (dc_feed){.input = noise, .take = WIDE, .draw = DC_DRAW_NOISE};
-    feeds.feeds[1] = (dc_feed){.input = time, .col0 = 1, .take = WIDE, .draw = DC_DRAW_TIME};
+    dc_feeds feeds = {.batch = BATCH, .seed = SEED, .feed_count = 3};
+    int first = dc_feeds_draw(&feeds, "noise", DC_DRAW_NOISE, WIDE),
+        second = dc_feeds_draw(&feeds, "time", DC_DRAW_TIME, 1),
+        third = dc_feeds_draw(&feeds, "again", DC_DRAW_NOISE, 2);
+    assert_int_equal(dc_feeds_draw(&feeds, "noise", DC_DRAW_NOISE, WIDE), first);
+    feeds.feeds[0] = (dc_feed){.input = noise, .take = WIDE, .draw = first};
+    feeds.feeds[1] = (dc_feed){.input = time, .col0 = 1, .take = WIDE, .draw = second};
+    feeds.feeds[2] = (dc_feed){.input = again, .take = 2, .draw = third};
     for (uint64_t step = 0; step < 3; step++) {
         assert_int_equal(dc_sampler_next(sampler, step), DC_OK);
         dc_gather(&feeds, sampler, &exec);
@@ -129,7 +136,12 @@ static void test_gather(void **state) {
             assert_true((float)dc_value(&exec, noise).p[i] ==
                         dc_draw_normal(SEED, DC_STREAM_NOISE, step, (uint32_t)i));
             assert_true((float)dc_value(&exec, time).p[i / WIDE * (WIDE + 1) + 1 + i % WIDE] ==
-                        dc_draw_time(SEED, step, (uint32_t)(i / WIDE)));
+                        dc_draw_time(SEED, DC_STREAM_TIME, step, (uint32_t)(i / WIDE)));
+        }
+        for (uint32_t i = 0; i < BATCH * 2; i++) {
+            float x = dc_draw_normal(SEED, DC_STREAM_NOISE + DC_STREAM_AGAIN, step, i);
+            assert_true((float)dc_value(&exec, again).p[i] == x);
+            assert_true(x != dc_draw_normal(SEED, DC_STREAM_NOISE, step, i));
         }
     }
     dc_exec_fini(&exec);

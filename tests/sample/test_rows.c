@@ -4,6 +4,8 @@
 #include "row_spec.h"
 #include "sets.h"
 
+#include "sample/row_draw.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -111,7 +113,8 @@ static void waypoints_do_not_pass_the_goal(void **state) {
     dc_dataset data = mixed_data();
     dc_row_table rows = table_of(3);
     start(&rows, "state", DC_STREAM_STATE);
-    goal(&rows, "goal", "state", DC_STREAM_GOAL, (dc_goal_mix){0.1, 0.4, 0.5, DC_LAW_UNIFORM}, 0.9);
+    goal(&rows, "goal", "state", DC_STREAM_GOAL, (dc_goal_mix){0.1, 0.4, 0.5, DC_LAW_UNIFORM, 0},
+         0.9);
     toward(&rows, "waypoint", "state", "goal", K);
     dc_sampler *sampler = make(&data, &rows);
     int at_goal = 0, short_of_it = 0, behind = 0, elsewhere = 0, at_end = 0, here = 0;
@@ -136,6 +139,47 @@ static void waypoints_do_not_pass_the_goal(void **state) {
     drop(&data);
 }
 
+// Stretches of up to K steps, with their length, as sharsa takes them: golden cases of a trajectory that ends at row
+// 999, and the share of stretches that end short of K because the trajectory does, though the goal lies elsewhere.
+static void stretches_have_their_length(void **state) {
+    (void)state;
+    enum { K = 25, STATES = 101, STEPS = 100 };
+    static const struct {
+        int64_t i, g, n;
+    } golden[] = {{970, 980, 10}, {970, 5000, 25}, {990, 5000, 9},
+                  {100, 125, 25}, {100, 100, 0},   {100, 90, 25}};
+    for (size_t c = 0; c < sizeof golden / sizeof *golden; c++)
+        assert_int_equal(dc_step_toward((dc_row_at){golden[c].i, 999}, K, golden[c].g),
+                         golden[c].i + golden[c].n);
+    dc_dataset data = equal_data(STATES, 400);
+    dc_row_table rows = table_of(13);
+    start(&rows, "state", DC_STREAM_STATE);
+    goal(&rows, "goal", "state", DC_STREAM_GOAL, (dc_goal_mix){0, 0, 1, DC_LAW_UNIFORM, 0}, 0.9);
+    toward(&rows, "subgoal", "state", "goal", K);
+    count(&rows, "steps", "state", "subgoal");
+    count(&rows, "goal_steps", "state", "goal");
+    dc_sampler *sampler = make(&data, &rows);
+    double seen[K + 1] = {0}, expected[K + 1];
+    for (uint64_t step = 0; step < STEPS; step++) {
+        next(sampler, step);
+        for (int r = 0; r < BATCH; r++) {
+            int64_t n = values_of(sampler, "steps")[r], ahead = values_of(sampler, "goal_steps")[r];
+            assert_true(ahead < 0 || ahead >= K || n == ahead);
+            if (ahead < 0) seen[n]++;
+        }
+    }
+    double total = 0;
+    for (int n = 0; n <= K; n++)
+        total += seen[n];
+    expected[0] = 0; // a state with an action has a step ahead
+    for (int n = 1; n <= K; n++)
+        expected[n] = total * (n < K ? 1 : STATES - K) / (STATES - 1);
+    assert_true(seen[0] == 0 && total > 0.99 * STEPS * BATCH);
+    check_counts(seen + 1, expected + 1, K);
+    dc_sampler_free(sampler);
+    drop(&data);
+}
+
 // Steps to a waypoint of geometric goals: their own law below k, all the rest at k.
 static void waypoints_follow_the_goals(void **state) {
     (void)state;
@@ -144,7 +188,8 @@ static void waypoints_follow_the_goals(void **state) {
     dc_dataset data = equal_data(STATES, 3);
     dc_row_table rows = table_of(4);
     start(&rows, "state", DC_STREAM_STATE);
-    goal(&rows, "goal", "state", DC_STREAM_GOAL, (dc_goal_mix){0, 1, 0, DC_LAW_GEOMETRIC}, gamma);
+    goal(&rows, "goal", "state", DC_STREAM_GOAL, (dc_goal_mix){0, 1, 0, DC_LAW_GEOMETRIC, 0},
+         gamma);
     toward(&rows, "waypoint", "state", "goal", K);
     dc_sampler *sampler = make(&data, &rows);
     double seen[K] = {0}, expected[K], total = 0;
@@ -176,9 +221,9 @@ static void goals_of_one_state(void **state) {
     dc_row_table rows = table_of(5);
     start(&rows, "state", DC_STREAM_STATE);
     goal(&rows, "goal", "state", DC_STREAM_GOAL,
-         (dc_goal_mix){share[0], share[1], share[2], DC_LAW_GEOMETRIC}, 0.5);
-    goal(&rows, "actor_goal", "state", DC_STREAM_ACTOR_GOAL, (dc_goal_mix){0, 1, 0, DC_LAW_UNIFORM},
-         0.5);
+         (dc_goal_mix){share[0], share[1], share[2], DC_LAW_GEOMETRIC, 0}, 0.5);
+    goal(&rows, "actor_goal", "state", DC_STREAM_ACTOR_GOAL,
+         (dc_goal_mix){0, 1, 0, DC_LAW_UNIFORM, 0}, 0.5);
     count(&rows, "steps", "state", "actor_goal");
     dc_sampler *sampler = make(&data, &rows);
     // Kind of the value's goal and half of the trajectory that the policy's lies in.
@@ -214,9 +259,10 @@ static void pure_goals(void **state) {
     dc_row_table rows = table_of(6);
     start(&rows, "state", DC_STREAM_STATE);
     after(&rows, "next", "state", 1);
-    goal(&rows, "any", "state", DC_STREAM_GOAL, (dc_goal_mix){0, 0, 1, DC_LAW_UNIFORM}, 0);
-    goal(&rows, "same", "state", DC_STREAM_ACTOR_GOAL, (dc_goal_mix){1, 0, 0, DC_LAW_UNIFORM}, 0);
-    goal(&rows, "step", "state", OWN_STREAM, (dc_goal_mix){0, 1, 0, DC_LAW_GEOMETRIC}, 0);
+    goal(&rows, "any", "state", DC_STREAM_GOAL, (dc_goal_mix){0, 0, 1, DC_LAW_UNIFORM, 0}, 0);
+    goal(&rows, "same", "state", DC_STREAM_ACTOR_GOAL, (dc_goal_mix){1, 0, 0, DC_LAW_UNIFORM, 0},
+         0);
+    goal(&rows, "step", "state", OWN_STREAM, (dc_goal_mix){0, 1, 0, DC_LAW_GEOMETRIC, 0}, 0);
     dc_sampler *sampler = make(&data, &rows);
     double *seen = calloc((size_t)data.rows, sizeof *seen),
            *expected = calloc((size_t)data.rows, 8);
@@ -247,9 +293,9 @@ static void discounts_are_the_rules_own(void **state) {
     dc_dataset data = equal_data(STATES, 5);
     dc_row_table rows = table_of(7);
     start(&rows, "state", DC_STREAM_STATE);
-    goal(&rows, "near", "state", DC_STREAM_GOAL, (dc_goal_mix){0, 1, 0, DC_LAW_GEOMETRIC},
+    goal(&rows, "near", "state", DC_STREAM_GOAL, (dc_goal_mix){0, 1, 0, DC_LAW_GEOMETRIC, 0},
          gammas[0]);
-    goal(&rows, "far", "near", DC_STREAM_ACTOR_GOAL, (dc_goal_mix){0, 1, 0, DC_LAW_GEOMETRIC},
+    goal(&rows, "far", "near", DC_STREAM_ACTOR_GOAL, (dc_goal_mix){0, 1, 0, DC_LAW_GEOMETRIC, 0},
          gammas[1]);
     dc_sampler *sampler = make(&data, &rows);
     double seen[2][CELLS] = {0}, expected[2][CELLS], total = 0;
@@ -284,9 +330,9 @@ static void last_states_have_nothing_ahead(void **state) {
     dc_dataset data = mixed_data();
     dc_row_table rows = table_of(8);
     start(&rows, "state", DC_STREAM_STATE);
-    goal(&rows, "any", "state", DC_STREAM_GOAL, (dc_goal_mix){0, 0, 1, DC_LAW_UNIFORM}, 0.9);
+    goal(&rows, "any", "state", DC_STREAM_GOAL, (dc_goal_mix){0, 0, 1, DC_LAW_UNIFORM, 0}, 0.9);
     after(&rows, "beyond", "any", 3);
-    goal(&rows, "ahead", "any", DC_STREAM_ACTOR_GOAL, (dc_goal_mix){0, 1, 0, DC_LAW_GEOMETRIC},
+    goal(&rows, "ahead", "any", DC_STREAM_ACTOR_GOAL, (dc_goal_mix){0, 1, 0, DC_LAW_GEOMETRIC, 0},
          0.9);
     dc_sampler *sampler = make(&data, &rows);
     int last = 0;
@@ -322,7 +368,8 @@ static void steps_have_their_sign(void **state) {
     start(&rows, "state", DC_STREAM_STATE);
     start(&rows, "other", DC_STREAM_GROUND);
     after(&rows, "later", "state", 3);
-    goal(&rows, "goal", "state", DC_STREAM_GOAL, (dc_goal_mix){0.3, 0.3, 0.4, DC_LAW_UNIFORM}, 0);
+    goal(&rows, "goal", "state", DC_STREAM_GOAL, (dc_goal_mix){0.3, 0.3, 0.4, DC_LAW_UNIFORM, 0},
+         0);
     dc_rows_add(&rows, (dc_row_rule){"start", DC_ROW_PAIR, .draws = DC_STREAM_PAIR});
     dc_rows_add(&rows, (dc_row_rule){"split", DC_ROW_SPLIT, .of = "start", .split = DC_SPLIT_RANDOM,
                                      .draws = DC_STREAM_SUBGOAL});
@@ -350,6 +397,119 @@ static void steps_have_their_sign(void **state) {
     drop(&data);
 }
 
+// ---- several rows for every row of the batch ----
+
+// Number r times + k is what a START rule of the same stream gives row r times + k of a larger batch: uniform over all
+// states with an action, and fresh for every row.
+static void many_states_are_starts(void **state) {
+    (void)state;
+    enum { TIMES = 7, SMALL = 45, STEPS = 300 };
+    dc_dataset data = mixed_data();
+    dc_row_table rows = {.seed = 12, .batch = SMALL}, wide = {.seed = 12, .batch = SMALL * TIMES};
+    start(&rows, "state", DC_STREAM_STATE);
+    dc_rows_add(&rows, DC_STARTS("via", TIMES, DC_STREAM_VIA, "states"));
+    after(&rows, "next", "state", 1); // rules behind it find their own numbers
+    start(&wide, "via", DC_STREAM_VIA);
+    dc_sampler *sampler = make(&data, &rows), *all = make(&data, &wide);
+    double *seen = calloc((size_t)data.rows, sizeof *seen),
+           *expected = calloc((size_t)data.rows, 8);
+    assert_true(seen && expected);
+    for (uint64_t step = 0; step < STEPS; step++) {
+        next(sampler, step);
+        next(all, step);
+        assert_memory_equal(values_of(sampler, "via"), values_of(all, "via"),
+                            SMALL * TIMES * sizeof(int64_t));
+        for (int r = 0; r < SMALL * TIMES; r++)
+            seen[values_of(sampler, "via")[r]]++;
+        for (int r = 0; r < SMALL; r++)
+            assert_int_equal(values_of(sampler, "next")[r], values_of(sampler, "state")[r] + 1);
+    }
+    int cells = 0;
+    for (int64_t row = 0; row < data.rows; row++) {
+        if (row == end_of(&data, row)) {
+            assert_true(seen[row] <= 0);
+            continue;
+        }
+        seen[cells] = seen[row];
+        expected[cells++] = (double)STEPS * SMALL * TIMES / (double)(data.rows - data.traj_count);
+    }
+    check_counts(seen, expected, cells);
+    free(seen);
+    free(expected);
+    dc_sampler_free(sampler);
+    dc_sampler_free(all);
+    drop(&data);
+}
+
+// ---- between two rows ----
+
+static void between_lies_between(void **state) {
+    (void)state;
+    enum { STATES = 30, GAP = 6 };
+    dc_dataset data = equal_data(STATES, 20);
+    dc_row_table rows = table_of(13);
+    start(&rows, "state", DC_STREAM_STATE);
+    goal(&rows, "goal", "state", DC_STREAM_GOAL, (dc_goal_mix){0.1, 0.5, 0.3, DC_LAW_UNIFORM, 0.1},
+         0);
+    dc_rows_add(&rows, DC_BETWEEN("middle", "state", "goal", DC_SPLIT_MIDPOINT, ""));
+    dc_rows_add(&rows, DC_BETWEEN("any", "state", "goal", DC_SPLIT_RANDOM, ""));
+    count(&rows, "steps", "state", "any"); // lies in the trajectory of the state
+    dc_sampler *sampler = make(&data, &rows);
+    double seen[GAP - 1] = {0}, expected[GAP - 1], total = 0;
+    int none = 0;
+    for (uint64_t step = 0; step < 200; step++) {
+        next(sampler, step);
+        for (int r = 0; r < BATCH; r++) {
+            int64_t i = values_of(sampler, "state")[r], g = values_of(sampler, "goal")[r],
+                    k = values_of(sampler, "any")[r], far = steps_between(&data, i, g);
+            assert_int_equal(values_of(sampler, "middle")[r], far > 1 ? i + far / 2 : i);
+            assert_int_equal(values_of(sampler, "steps")[r], k - i);
+            assert_true(far > 1 ? k > i && k < g : k == i);
+            none += far < 0;
+            if (far != GAP) continue;
+            seen[k - i - 1]++;
+            total++;
+        }
+    }
+    for (int x = 0; x < GAP - 1; x++)
+        expected[x] = total / (GAP - 1);
+    check_counts(seen, expected, GAP - 1);
+    assert_true(none > 1000);
+    dc_sampler_free(sampler);
+    drop(&data);
+}
+
+// A share of goals is the very next state, beside those that lie ahead by their law.
+static void next_states_are_goals(void **state) {
+    (void)state;
+    enum { STATES = 300, STEPS = 200, KINDS = 4 };
+    dc_dataset data = equal_data(STATES, 30);
+    dc_row_table rows = table_of(14);
+    start(&rows, "state", DC_STREAM_STATE);
+    goal(&rows, "goal", "state", DC_STREAM_GOAL, (dc_goal_mix){0.1, 0.4, 0, DC_LAW_UNIFORM, 0.5},
+         0);
+    count(&rows, "steps", "state", "goal");
+    dc_sampler *sampler = make(&data, &rows);
+    double seen[KINDS] = {0}, expected[KINDS] = {0}; // 0, 1, 2 steps, more
+    for (uint64_t step = 0; step < STEPS; step++) {
+        next(sampler, step);
+        for (int r = 0; r < BATCH; r++) {
+            int64_t left = STATES - 1 - values_of(sampler, "state")[r] % STATES,
+                    steps = values_of(sampler, "steps")[r];
+            assert_true(steps >= 0);
+            seen[steps < 3 ? steps : 3]++;
+            double each = 0.4 / (double)left, two = left > 1 ? each : 0;
+            expected[0] += 0.1;
+            expected[1] += 0.5 + each;
+            expected[2] += two;
+            expected[3] += 0.4 - each - two;
+        }
+    }
+    check_counts(seen, expected, KINDS);
+    dc_sampler_free(sampler);
+    drop(&data);
+}
+
 // ---- trees beside other rules ----
 
 static dc_status middle(void *ctx, int64_t n, const int64_t *i, const int64_t *j, int64_t *k) {
@@ -363,7 +523,7 @@ static dc_status middle(void *ctx, int64_t n, const int64_t *i, const int64_t *j
 static dc_row_table mixed_table(dc_split split) {
     dc_row_table rows = {.seed = 10, .batch = 70, .choose = middle};
     start(&rows, "state", DC_STREAM_STATE);
-    goal(&rows, "goal", "state", DC_STREAM_GOAL, (dc_goal_mix){0.2, 0.5, 0.3, DC_LAW_GEOMETRIC},
+    goal(&rows, "goal", "state", DC_STREAM_GOAL, (dc_goal_mix){0.2, 0.5, 0.3, DC_LAW_GEOMETRIC, 0},
          0.9);
     dc_rows_add(&rows, (dc_row_rule){"node", DC_ROW_TREE, .draws = DC_STREAM_SLOT, .slots = 6,
                                      .split = split, .order = DC_ORDER_DOWN, .rebuild_every = 5});
@@ -373,18 +533,20 @@ static dc_row_table mixed_table(dc_split split) {
     after(&rows, "beyond", "node", 2);
     toward(&rows, "waypoint", "node", "goal", 3);
     goal(&rows, "node_goal", "node", DC_STREAM_ACTOR_GOAL,
-         (dc_goal_mix){0, 0.5, 0.5, DC_LAW_UNIFORM}, 0.9);
+         (dc_goal_mix){0, 0.5, 0.5, DC_LAW_UNIFORM, 0}, 0.9);
     count(&rows, "node_to_goal", "node", "goal");
     count(&rows, "goal_to_node", "goal", "node");
     start(&rows, "other", DC_STREAM_GROUND);
     after(&rows, "other_next", "other", 1);
+    dc_rows_add(&rows, DC_STARTS("vias", 3, DC_STREAM_VIA, ""));
+    dc_rows_add(&rows, DC_BETWEEN("between", "node", "goal", DC_SPLIT_RANDOM, ""));
     return rows;
 }
 
 static bool is_on_tree(const char *name) {
-    static const char *const on[] = {"node",        "split",        "end",
-                                     "first_steps", "beyond",       "waypoint",
-                                     "node_goal",   "node_to_goal", "goal_to_node"};
+    static const char *const on[] = {"node",         "split",    "end",       "first_steps",
+                                     "beyond",       "waypoint", "node_goal", "node_to_goal",
+                                     "goal_to_node", "between"};
     for (size_t k = 0; k < sizeof on / sizeof *on; k++)
         if (!strcmp(on[k], name)) return true;
     return false;
@@ -430,7 +592,8 @@ static void check_parts(const dc_dataset *data, const dc_row_table *rows) {
             const int64_t *is = dc_sampler_drawn(part[owner], rule);
             assert_non_null(is);
             assert_null(dc_sampler_drawn(part[1 - owner], rule));
-            assert_memory_equal(is, dc_sampler_drawn(all, rule), (size_t)rows->batch * sizeof *is);
+            size_t numbers = (size_t)(rows->batch * dc_row_times(&rows->rule[rule]));
+            assert_memory_equal(is, dc_sampler_drawn(all, rule), numbers * sizeof *is);
         }
     }
     assert_null(dc_sampler_slot(part[1]));
@@ -461,10 +624,12 @@ static void tables_are_checked(void **state) {
     (void)state;
     dc_dataset data = mixed_data();
     dc_sampler *sampler;
-    for (int bad = 0; bad < 6; bad++) {
+    for (int bad = 0; bad < 8; bad++) {
         dc_row_table rows = table_of(12);
         start(&rows, "state", DC_STREAM_STATE);
-        dc_goal_mix mix = {0, bad == 0 ? 0.5 : 1, bad == 1 ? 0.5 : 0, DC_LAW_GEOMETRIC};
+        dc_goal_mix mix = {0, bad == 0 ? 0.5 : 1, bad == 1 ? 0.5 : 0, DC_LAW_GEOMETRIC, 0};
+        mix.next = bad == 6 ? 0.1 : bad == 7 ? -0.1 : 0;
+        if (bad == 7) mix.current = 0.1;
         goal(&rows, "goal", "state", DC_STREAM_GOAL, mix, bad == 2 ? 1 : 0.5);
         toward(&rows, "waypoint", "state", "goal", bad == 3 ? 0 : 4);
         after(&rows, "later", "state", bad == 4 ? -1 : 4);
@@ -472,6 +637,7 @@ static void tables_are_checked(void **state) {
         assert_int_equal(dc_sampler_new(&sampler, &data, &rows), DC_USAGE);
         assert_null(sampler);
         if (bad == 3) assert_non_null(strstr(dc_error(), "'waypoint'"));
+        if (bad == 6) assert_non_null(strstr(dc_error(), "goal_next"));
     }
     drop(&data);
 }
@@ -493,12 +659,16 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(walks_stop_at_the_end),
         cmocka_unit_test(waypoints_do_not_pass_the_goal),
+        cmocka_unit_test(stretches_have_their_length),
         cmocka_unit_test(waypoints_follow_the_goals),
         cmocka_unit_test(goals_of_one_state),
         cmocka_unit_test(pure_goals),
         cmocka_unit_test(discounts_are_the_rules_own),
         cmocka_unit_test(last_states_have_nothing_ahead),
         cmocka_unit_test(steps_have_their_sign),
+        cmocka_unit_test(many_states_are_starts),
+        cmocka_unit_test(between_lies_between),
+        cmocka_unit_test(next_states_are_goals),
         cmocka_unit_test(rules_meet_on_a_tree),
         cmocka_unit_test(parts_are_the_whole),
         cmocka_unit_test(tables_are_checked),

@@ -35,7 +35,7 @@ def after(row, count):
     return np.minimum(row + count, ends(row))
 
 
-def check(t, k):
+def check(t, k, random):
     for name, column in t.items():
         if not name.endswith("_steps") and name != "step":
             assert ((column >= 0) & (column < ROWS)).all(), name
@@ -51,10 +51,21 @@ def check(t, k):
         assert (t["next"] == t["state"] + 1).all()
     if "goal_steps" in t:
         assert (t["goal_steps"] == steps(t["state"], t["goal"])).all()
-        assert min(np.mean(t["goal_steps"] == 0), np.mean(t["goal_steps"] > 0), np.mean(t["goal_steps"] < 0)) > 0.05
+        assert min(np.mean(t["goal_steps"] == 0), np.mean(t["goal_steps"] > 0)) > 0.05
+        assert np.mean(t["goal_steps"] < 0) > 0.05 or not random
+    if "between" in t:
+        assert (steps(t["state"], t["between"]) >= 0).all()
+        assert (np.where(t["goal_steps"] > 1, (t["between"] > t["state"]) & (t["between"] < t["goal"]), t["between"] == t["state"])).all()
+    vias = [column for name, column in t.items() if name.startswith("via")]
+    for number, column in enumerate(vias):  # each has an action, and is no other's copy
+        assert (column < ends(column)).all() and all(np.mean(column == other) < 0.02 for other in vias[:number])
     for state, goal in (("actor_state", "actor_goal"), ("state", "actor_goal"), ("state", "high_goal")):
         if goal in t and state in t and not (state == "state" and "actor_state" in t):
             assert (steps(t[state], t[goal]) > 0).all(), goal
+    if "subgoal" in t:
+        ahead = steps(t["state"], t["goal"])
+        assert (t["subgoal"] == np.where(ahead >= 0, np.minimum(t["state"] + k, t["goal"]), after(t["state"], k))).all()
+        assert (t["subgoal_steps"] == t["subgoal"] - t["state"]).all()
     if "low_goal" in t:
         assert (t["low_goal"] == after(t["state"], k)).all()
         ahead = steps(t["state"], t["high_goal"])
@@ -67,11 +78,16 @@ with Scratch("sample_agent") as scratch:
     terminals[STARTS[1:] - 1] = 1
     rng = np.random.default_rng(0)
     np.savez(path, observations=rng.standard_normal((ROWS, 3), dtype=np.float32), actions=rng.uniform(-1, 1, (ROWS, 2)).astype(np.float32), terminals=terminals)
-    agents = [a["name"] for a in json.loads(good("list", "agents", "--json"))["agents"]]
-    for agent in agents:
-        own = {"hiql": [f"subgoal_steps={N}"], "td": [], "trl": [], "mc": []}.get(agent, [] if agent in ("bc", "iql", "crl", "qrl") else [f"n={N}"])
-        check(table(path, agent, *own), 1 if agent == "td" else N)
+    agents = {a["name"]: {o["name"]: o for o in a["options"]} for a in json.loads(good("list", "agents", "--json"))["agents"]}
+    for agent, options in agents.items():
+        own = [f"{name}={N}" for name in ("n", "subgoal_steps") if name in options]
+        own += ["actor_random=0"] if "actor_random" in options else []
+        random = float(options.get("goal_random", {}).get("default", 1)) > 0
+        check(table(path, agent, *own), 1 if agent == "td" else N, random)
     a, b = (table(path, "hiql", "subgoal_steps=7", *more) for more in ([], ["actor_random=1"]))
     assert (a["state"] == b["state"]).all() and (steps(b["state"], b["high_goal"]) < 0).mean() > 0.5
+    assert len([name for name in table(path, "tdp", "candidates=3") if name.startswith("via")]) == 3
+    t = table(path, "coe", "goal_next=0.9", "goal_future=0", "goal_current=0.1")
+    assert (t["goal_steps"] <= 1).all() and 0.88 < (t["goal_steps"] == 1).mean() < 0.92
     bad(2, "did you mean 'hiql'", "sample", "--data", path, "--agent", "hiq")
     print(f"{len(agents)} methods")

@@ -58,6 +58,8 @@ static const op_case op_cases[] = {
     {DC_OP_iqe, 3, {{1, 300, 12}, {1, 300, 12}, {1, 1, 1}}, 4, 0, 7, -1, 1},
     {DC_OP_repeat, 1, {{2, 5, 3}}, 3, 0, 0, -1, 1},
     {DC_OP_pick_best, 2, {{1, 15, 1}, {1, 15, 4}}, 3, 0, 0, -1, 1},
+    {DC_OP_group_max, 1, {{2, 15, 1}}, 3, 0, 0, -1, 1},
+    {DC_OP_group_max, 1, {{2, 600, 1}}, 2, 0, 0, -1, 1},    // two blocks
     {DC_OP_add, 2, {{1, 5, 3}, {2, 5, 3}}, 0, 0, 3, -1, 1}, // one member for all
     {DC_OP_mul, 2, {{2, 5, 3}, {1, 5, 3}}, 0, 0, 3, -1, 1},
     {DC_OP_expectile, 3, {{2, 40, 1}, {1, 40, 1}, {1, 40, 1}}, 0.7, 0, 3, 0.1, 1},
@@ -65,6 +67,20 @@ static const op_case op_cases[] = {
     {DC_OP_square, 2, {{2, 9, 4}, {1, 9, 4}}, 1.5, 0, 3, -1, 1},
     {DC_OP_mul, 2, {{1, 1, 1}, {1, 1, 1}}, 0, 0, 3, -1, 1}, // numbers
     {DC_OP_exp, 1, {{1, 1, 1}}, 0, 0, 1, -1, 1},
+    {DC_OP_tanh, 1, {{2, 9, 3}}, 0, 0, 1, -3, 3},
+    {DC_OP_abs, 1, {{2, 9, 3}}, 0, 0, 1, -1, 1},
+    {DC_OP_columns, 1, {{2, 9, 5}}, 1, 3, 1, -1, 1},
+    {DC_OP_columns, 1, {{1, 300, 2}}, 1, 1, 1, -1, 1},
+    {DC_OP_linex, 2, {{2, 40, 3}, {2, 40, 3}}, 0.5, 0.9, 1, -1, 1},
+    {DC_OP_linex, 2, {{2, 9, 3}, {1, 9, 3}}, 0.5, 0.9, 1, -1, 1},
+    {DC_OP_logsumexp, 1, {{2, 300, 5}}, 0, 0, 1, -2, 2},
+    {DC_OP_mrn, 2, {{2, 300, 12}, {2, 300, 12}}, 3, DC_MRN_TMD, 3, -1, 1},
+    {DC_OP_mrn, 2, {{1, 9, 10}, {1, 9, 10}}, 1, DC_MRN_QRL, 3, -1, 1},
+    // Wide ranges, so that of all these pairs none is near where another difference becomes the largest.
+    {DC_OP_mrn_pairs, 2, {{2, 6, 12}, {2, 7, 12}}, 2, DC_MRN_TMD, 3, -20, 20},
+    {DC_OP_mrn_pairs, 2, {{1, 66, 6}, {1, 66, 6}}, 1, DC_MRN_QRL, 3, -20, 20}, // two panels
+    {DC_OP_mrn_pairs, 2, {{1, 5, 4}, {1, 290, 4}}, 1, DC_MRN_TMD, 3, -20, 20}, // two blocks
+    {DC_OP_mrn_pairs, 2, {{1, 300, 4}, {1, 5, 4}}, 1, DC_MRN_TMD, 3, -20, 20}, // the other way
 };
 enum { OP_CASES = sizeof op_cases / sizeof op_cases[0] };
 

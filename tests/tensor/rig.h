@@ -31,7 +31,8 @@ static inline double uniform(uint64_t seed, uint64_t index) { // in [-1, 1)
 
 static inline void rig_open(rig *t, int e, int in, const dc_int_list *hidden) {
     *t = (rig){0};
-    dc_mlp_declare(&t->net, &t->params, &(dc_mlp_spec){"net", e, in, 1, hidden, 1, true, true});
+    dc_mlp_declare(&t->net, &t->params,
+                   &(dc_mlp_spec){"net", e, in, 1, hidden, 1, true, true, false});
     assert_int_equal(dc_graph_init(&t->graph), DC_OK);
 }
 

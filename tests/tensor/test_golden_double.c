@@ -178,6 +178,148 @@ static void test_crl(void **state) {
     rig_close(&t);
 }
 
+// ---- TMD ----
+
+enum { CHUNKS = 2 };
+
+static void open_mrn(rig *t, int chunks, dc_mrn_form form) {
+    open(t);
+    dc_ref x = tensor(t, "x", 1, 1, COLUMNS), y = tensor(t, "y", 1, 1, COLUMNS);
+    finish(t, dc_affine(&t->graph, dc_mrn(&t->graph, x, y, chunks, form), 1, 0));
+    for (int i = 0; i < COLUMNS; i++) {
+        values(t, "x")[i] = sin(i + 1);
+        values(t, "y")[i] = cos(2 * i + 1);
+    }
+}
+
+static void test_mrn(void **state) {
+    (void)state;
+    rig t;
+    open_mrn(&t, 1, DC_MRN_QRL);
+    near(run(&t), 4.432368238);
+    rig_close(&t);
+    open_mrn(&t, CHUNKS, DC_MRN_TMD);
+    near(run(&t), 3.347389056);
+    double sum =
+        0; // of slopes: of each chunk 1 / CHUNKS at one column, and a unit vector in the other half
+    for (int i = 0; i < COLUMNS; i++) {
+        double dx = grad_of(&t, "x")[i];
+        near(grad_of(&t, "y")[i], -dx);
+        sum += i % (COLUMNS / CHUNKS) < COLUMNS / CHUNKS / 2 ? dx : dx * dx;
+    }
+    assert_true(fabs(sum - (1 + 1.0 / CHUNKS)) < 1e-6);
+    for (int i = 0; i < COLUMNS; i++) {
+        values(&t, "y")[i] = sin(i + 1);
+        values(&t, "x")[i] = cos(2 * i + 1);
+    }
+    near(run(&t), 3.575818422);
+    rig_close(&t);
+}
+
+// Where x = y: no largest difference, and a length without slope (QRL) or of slope 0 (TMD).
+static void test_mrn_of_equals(void **state) {
+    (void)state;
+    for (dc_mrn_form form = DC_MRN_TMD; form <= DC_MRN_QRL; form++) {
+        rig t;
+        open_mrn(&t, CHUNKS, form);
+        memcpy(values(&t, "y"), values(&t, "x"), COLUMNS * sizeof(dc_real));
+        near(run(&t), form == DC_MRN_TMD ? 1e-3 : 1e-6);
+        for (int i = 0; i < COLUMNS; i++)
+            assert_true(grad_of(&t, "x")[i] == 0 && grad_of(&t, "y")[i] == 0);
+        rig_close(&t);
+    }
+}
+
+static void test_linex(void **state) {
+    (void)state;
+    rig t;
+    open(&t);
+    dc_graph *g = &t.graph;
+    dc_ref d = tensor(&t, "d", 1, 3, 1), n = dc_input(g, "n", 3, 1);
+    dc_ref b = dc_linex(g, d, n, 3, 0.99);
+    dc_keep(g, b);
+    finish(&t, dc_affine(g, dc_mean(g, "b", b), 3, 0));
+    memcpy(values(&t, "d"), (dc_real[]){5, 2, 1 - log(0.99)}, 3 * sizeof(dc_real));
+    memcpy(dc_value(&t.exec, n).p, (dc_real[]){1, 1.5, 1}, 3 * sizeof(dc_real));
+    run(&t);
+    near(dc_value(&t.exec, b).p[0], 4);
+    near(dc_value(&t.exec, b).p[1], -0.367765942);
+    near(grad_of(&t, "d")[0], 1);
+    near(grad_of(&t, "d")[1], 0.99 * exp(0.5) - 1);
+    near(grad_of(&t, "d")[2], 0); // the least
+    rig_close(&t);
+}
+
+// The losses of one member, with one chunk.
+static void test_tmd(void **state) {
+    (void)state;
+    enum { B = 3, L = 4 };
+    rig t;
+    open(&t);
+    dc_graph *g = &t.graph;
+    dc_ref phi = tensor(&t, "phi", 1, B, L), psi = tensor(&t, "psi", 1, B, L),
+           next = tensor(&t, "next", 1, B, L);
+    double scale = 1 / sqrt(L);
+    dc_ref all = dc_mrn_pairs(g, "pairs", phi, psi, 1, DC_MRN_TMD),
+           own = dc_mrn(g, phi, psi, 1, DC_MRN_TMD);
+    dc_ref nce = dc_add(g, dc_mean(g, "others", dc_logsumexp(g, dc_affine(g, all, -scale, 0))),
+                        dc_affine(g, dc_mean(g, "own", own), scale, 0));
+    dc_ref led = dc_stop(g, dc_mrn_pairs(g, "led", next, psi, 1, DC_MRN_TMD)),
+           own_led = dc_stop(g, dc_mrn(g, next, psi, 1, DC_MRN_TMD));
+    dc_ref backup = dc_add(g, dc_mean(g, "all", dc_linex(g, all, led, 3, 0.99)),
+                           dc_mean(g, "diagonal", dc_linex(g, own, own_led, 3, 0.99)));
+    backup = dc_affine(g, backup, 0.5, 0);
+    dc_keep(g, nce);
+    dc_keep(g, backup);
+    dc_keep(g, all);
+    dc_keep(g, own);
+    finish(&t, dc_add(g, nce, dc_affine(g, backup, 0.05, 0)));
+    for (int i = 0; i < B; i++)
+        for (int k = 0; k < L; k++) {
+            values(&t, "phi")[i * L + k] = sin(3 * i + k);
+            values(&t, "psi")[i * L + k] = cos(2 * i + k);
+            values(&t, "next")[i * L + k] = sin(3 * i + k + 0.5);
+        }
+    run(&t);
+    near(*dc_value(&t.exec, nce).p, 0.858419998);
+    near(*dc_value(&t.exec, backup).p, -0.255386373);
+    for (int i = 0; i < B; i++) // the same distances one by one
+        near(dc_value(&t.exec, all).p[i * B + i], dc_value(&t.exec, own).p[i]);
+    rig_close(&t);
+}
+
+// ---- SAC+BC: an action a = tanh(mean + std eps), and its log-likelihood ----
+
+static void test_tanh_gaussian(void **state) {
+    (void)state;
+    rig t;
+    open(&t);
+    dc_graph *g = &t.graph;
+    dc_ref out = tensor(&t, "out", 1, 1, 4), eps = dc_input(g, "eps", 1, 2);
+    dc_ref mean = dc_columns(g, out, 0, 2), log_std = dc_columns(g, out, 2, 2);
+    dc_ref u = dc_add(g, mean, dc_mul(g, dc_exp(g, log_std), eps)), a = dc_tanh(g, u);
+    dc_keep(g, a);
+    // -eps^2 / 2 - log std + 2 u + 2 softplus(-2u), less a constant
+    dc_ref terms =
+        dc_add(g, dc_affine(g, dc_mul(g, eps, eps), -0.5, 0), dc_affine(g, log_std, -1, 0));
+    dc_ref squash = dc_add(g, u, dc_softplus(g, dc_affine(g, u, -2, 0)));
+    terms = dc_add(g, terms, dc_affine(g, squash, 2, 0));
+    double constant = 2 * (log(2 * acos(-1)) / 2 + 2 * log(2));
+    finish(&t, dc_affine(g, dc_mean(g, "log pi", terms), 2, -constant));
+    memcpy(values(&t, "out"), (dc_real[]){0.3, -1.2, -0.5, 0.4}, 4 * sizeof(dc_real));
+    memcpy(dc_value(&t.exec, eps).p, (dc_real[]){0.7, -1.1}, 2 * sizeof(dc_real));
+    near(run(&t), 2.199265003);
+    const dc_real *action = dc_value(&t.exec, a).p;
+    near(action[0], 0.619732988);
+    near(action[1], -0.993209754);
+    for (int d = 0; d < 2; d++) { // d log pi / du = 2 a
+        double std = exp(values(&t, "out")[2 + d]), noise = d ? -1.1 : 0.7;
+        near(grad_of(&t, "out")[d], 2 * action[d]);
+        near(grad_of(&t, "out")[2 + d], 2 * action[d] * std * noise - 1);
+    }
+    rig_close(&t);
+}
+
 // ---- HIQL: the side of the advantage weighs each member's error ----
 
 static void test_hiql(void **state) {
@@ -242,12 +384,43 @@ static void test_candidates(void **state) {
     rig_close(&t);
 }
 
+// The largest of every three, for each member by itself.
+static void test_largest(void **state) {
+    (void)state;
+    rig t;
+    open(&t);
+    dc_graph *g = &t.graph;
+    dc_ref y = dc_group_max(g, tensor(&t, "x", 2, 6, 1), 3);
+    dc_keep(g, y);
+    finish(&t, -1);
+    const dc_real numbers[] = {1, 3, 3, -2, -2, -9, 5, 4, 0, -7, -6, -5};
+    memcpy(values(&t, "x"), numbers, sizeof numbers);
+    const double want[] = {3, -2, 5, -5};
+    dc_exec_run(&t.exec, &dc_backend_cpu);
+    for (int i = 0; i < 4; i++)
+        near(dc_value(&t.exec, y).p[i], want[i]);
+    for (int k = 0; k < 3; k++) { // NaN at any place of a group is its maximum
+        values(&t, "x")[3 + k] = NAN;
+        dc_exec_run(&t.exec, &dc_backend_cpu);
+        for (int i = 0; i < 4; i++)
+            if (i == 1)
+                assert_true(isnan(dc_value(&t.exec, y).p[i]));
+            else
+                near(dc_value(&t.exec, y).p[i], want[i]);
+        values(&t, "x")[3 + k] = -9;
+    }
+    rig_close(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_iqe),       cmocka_unit_test(test_iqe_random),
-        cmocka_unit_test(test_qrl_far),   cmocka_unit_test(test_qrl_constraint),
-        cmocka_unit_test(test_crl),       cmocka_unit_test(test_hiql),
-        cmocka_unit_test(test_normalise), cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_iqe),           cmocka_unit_test(test_iqe_random),
+        cmocka_unit_test(test_qrl_far),       cmocka_unit_test(test_qrl_constraint),
+        cmocka_unit_test(test_crl),           cmocka_unit_test(test_hiql),
+        cmocka_unit_test(test_normalise),     cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_tanh_gaussian), cmocka_unit_test(test_mrn),
+        cmocka_unit_test(test_mrn_of_equals), cmocka_unit_test(test_linex),
+        cmocka_unit_test(test_tmd),           cmocka_unit_test(test_largest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,13 +9,14 @@
 
 enum { ROWS = 640, OTHERS = 200, COLUMNS = 9 };
 
-static dc_cuda *cuda; // NULL: none
-static uint64_t fresh;
+static dc_cuda *cuda;             // NULL: none
+static bool present;              // a GPU
+static uint64_t fresh = 20260101; // then a fresh one, unless DCRL_SEED says which
 
 static int set_up(void **state) {
     (void)state;
-    fresh = (uint64_t)time(NULL);
-    if (dc_cuda_open(&cuda) != DC_OK) printf("%s\n", dc_error());
+    present = dc_cuda_open(&cuda) == DC_OK;
+    if (!present) printf("%s\n", dc_error());
     return 0;
 }
 
@@ -114,6 +115,9 @@ static const op_case large_cases[] = {
     {DC_OP_within, 3, {{1, 1000, 68}, {1, 1000, 68}, {2, 1000, 68}}, 0.5, 0, 4, -1, 1},
     {DC_OP_sigmoid, 1, {{2, 1000, 67}}, 0, 0, 1, -4, 4},
     {DC_OP_exp, 1, {{1, 512, 256}}, 0, 0, 1, -2, 1},
+    {DC_OP_tanh, 1, {{1, 512, 256}}, 0, 0, 1, -3, 3},
+    {DC_OP_abs, 1, {{1, 512, 255}}, 0, 0, 1, -1, 1},
+    {DC_OP_columns, 1, {{2, 300, 70}}, 30, 33, 1, -1, 1},
     {DC_OP_ensemble_min, 1, {{10, 9, 2}}, 0, 0, 1, -1, 1},
     {DC_OP_expectile, 3, {{2, 300, 300}, {1, 300, 300}, {1, 300, 300}}, 0.7, 0, 3, 0.1, 1},
     {DC_OP_bce, 2, {{2, 300, 300}, {1, 300, 300}}, 0.5, 2, 1, 0.01, 0.99},
@@ -131,6 +135,14 @@ static const op_case large_cases[] = {
     {DC_OP_iqe, 3, {{1, 100, 512}, {1, 100, 512}, {1, 1, 1}}, 8, 0, 7, -1, 1},
     {DC_OP_iqe, 3, {{1, 30, 64}, {1, 30, 64}, {1, 1, 1}}, 32, 0, 7, -1, 1},
     {DC_OP_iqe, 3, {{1, 30, 64}, {1, 30, 64}, {1, 1, 1}}, 16, 0, 7, -1, 1},
+    {DC_OP_linex, 2, {{2, 300, 300}, {2, 300, 300}}, 0.5, 0.9, 1, -1, 1},
+    {DC_OP_linex, 2, {{2, 301, 67}, {1, 301, 67}}, 0.5, 0.9, 1, -1, 1},
+    {DC_OP_logsumexp, 1, {{2, 100, 700}}, 0, 0, 1, -4, 4},
+    {DC_OP_mrn, 2, {{2, 100, 512}, {2, 100, 512}}, 8, DC_MRN_TMD, 3, -1, 1},
+    {DC_OP_mrn, 2, {{2, 30, 140}, {2, 30, 140}}, 1, DC_MRN_QRL, 3, -1, 1},
+    {DC_OP_mrn_pairs, 2, {{2, 128, 512}, {2, 128, 512}}, 8, DC_MRN_TMD, 3, -1, 1},
+    {DC_OP_mrn_pairs, 2, {{2, 150, 200}, {2, 70, 200}}, 2, DC_MRN_TMD, 3, -1, 1},
+    {DC_OP_mrn_pairs, 2, {{1, 63, 140}, {1, 129, 140}}, 1, DC_MRN_QRL, 3, -1, 1},
 };
 enum { LARGE_CASES = sizeof large_cases / sizeof large_cases[0] };
 
@@ -373,7 +385,7 @@ static void check_step(const networks *n, dc_program *p, const float *grad) {
     if (s->ema_size) note_slab(&off, "ema", there->ema, ema, s->ema_size);
     if (off.share > 1) fail_msg("%s: %s is off by %.1e after a step", n->name, off.name, off.off);
     float *after = gradients(p, s->size);
-    assert_int_equal(dc_program_refresh(p), DC_OK); // panels once more, from the weights
+    assert_int_equal(dc_program_refresh(p), DC_OK); // packed weights once more
     float *again = gradients(p, s->size);
     assert_memory_equal(after, again, bytes);
     for (void **f = (void *[]){live, ema, m, v, after, again, NULL}; *f; f++)
@@ -450,7 +462,7 @@ typedef struct net_case {
 
 static const net_case net_cases[] = {
     {1, 9, 1, 0, {1, {256}}, 75, 0, 75},
-    {2, 33, 1, 0, {3, {256, 256, 256}}, 1100, 64, 1100}, // dW by teams of four blocks
+    {2, 33, 1, 0, {3, {256, 256, 256}}, 1100, 64, 1100}, // dW by clusters of four blocks
     {1, 71, 21, 0, {2, {512, 512}}, 800, 192, 789},      // by two
     {2, 130, 1, 5, {3, {512, 512, 512}}, 520, 0, 520},
     {1, 200, 5, 0, {2, {1024, 1024}}, 200, 64, 191},
@@ -499,12 +511,12 @@ static void open_networks_of(networks *n, const net_case *c, uint64_t seed, bool
     dc_mlp actor = {0};
     *n = (networks){.room = c->act ? POLICY_ROOM : 1};
     dc_mlp_declare(&t->net, &t->params,
-                   &(dc_mlp_spec){"critic", c->e, c->in, c->out, &c->hidden, 1, norm, true});
+                   &(dc_mlp_spec){"critic", c->e, c->in, c->out, &c->hidden, 1, norm, true, false});
     int critics = t->params.count;
     if (c->act)
         dc_mlp_declare(
             &actor, &t->params,
-            &(dc_mlp_spec){"actor", 1, c->in - c->act, c->act, &c->hidden, 1, norm, false});
+            &(dc_mlp_spec){"actor", 1, c->in - c->act, c->act, &c->hidden, 1, norm, false, false});
     assert_int_equal(dc_graph_init(&t->graph), DC_OK);
     rig_finish(t, build_networks(n, &actor, c), seed, 4);
     if (c->act) n->policy = t->params.rows[critics].offset;
@@ -654,9 +666,10 @@ static void open_qrl(networks *n, dc_ref *over_mean, dc_ref *lam) {
     dc_mlp dynamics;
     *n = (networks){.name = "QRL's losses", .room = 1};
     dc_mlp_declare(&t->net, &t->params,
-                   &(dc_mlp_spec){"phi", 1, OBS, LATENT, &hidden, 1, true, true});
-    dc_mlp_declare(&dynamics, &t->params,
-                   &(dc_mlp_spec){"dynamics", 1, LATENT + ACT, LATENT, &hidden, 1, true, true});
+                   &(dc_mlp_spec){"phi", 1, OBS, LATENT, &hidden, 1, true, true, false});
+    dc_mlp_declare(
+        &dynamics, &t->params,
+        &(dc_mlp_spec){"dynamics", 1, LATENT + ACT, LATENT, &hidden, 1, true, true, false});
     assert_int_equal(dc_graph_init(&t->graph), DC_OK);
     rig_finish(t, build_qrl(n, &t->net, &dynamics, over_mean, lam), fresh, 2);
     for (int i = 0; i < n->ins; i++)
@@ -673,7 +686,7 @@ static void test_qrl(void **state) {
     compare_all(&n, rough_forms, false);
 }
 
-// Metrics that units make and that sums at the step's end make; a parameter that an op reads itself stops the run.
+// Metrics that launches make and that sums at the step's end make; a parameter that an op reads itself stops the run.
 static void test_numbers(void **state) {
     (void)state;
     if (!cuda) skip();
@@ -703,7 +716,7 @@ static void test_numbers(void **state) {
     rig_close(t);
 }
 
-// Parameters that ops read themselves, before and after the first weight of a policy: their gradients, which units write,
+// Parameters that ops read themselves, before and after the first weight of a policy: their gradients, which launches write,
 // count in the norm, and those before are updated early.
 static void test_own_parameters(void **state) {
     (void)state;
@@ -740,8 +753,10 @@ static void test_crl(void **state) {
     networks n = {.name = "CRL's losses", .room = 1};
     rig *t = &n.rig;
     dc_mlp psi;
-    dc_mlp_declare(&t->net, &t->params, &(dc_mlp_spec){"phi", 2, OBS, 40, &hidden, 1, true, true});
-    dc_mlp_declare(&psi, &t->params, &(dc_mlp_spec){"psi", 2, OBS, 40, &hidden, 1, true, true});
+    dc_mlp_declare(&t->net, &t->params,
+                   &(dc_mlp_spec){"phi", 2, OBS, 40, &hidden, 1, true, true, false});
+    dc_mlp_declare(&psi, &t->params,
+                   &(dc_mlp_spec){"psi", 2, OBS, 40, &hidden, 1, true, true, false});
     assert_int_equal(dc_graph_init(&t->graph), DC_OK);
     dc_graph *g = &t->graph;
     dc_ref s = new_input(&n, "s", CRL_ROWS, OBS), goal = new_input(&n, "goal", CRL_ROWS, OBS),
@@ -887,5 +902,10 @@ int main(int argc, char **argv) { // with an argument only the tests that it nam
         cmocka_unit_test(test_whole_gradients),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    const char *given = getenv("DCRL_SEED");
+    if (given) fresh = strtoull(given, NULL, 10);
+    int bad = cmocka_run_group_tests(tests, set_up, tear_down);
+    if (given || !present) return bad;
+    fresh = (uint64_t)time(NULL);
+    return bad + cmocka_run_group_tests_name("by a fresh seed", tests, set_up, tear_down);
 }

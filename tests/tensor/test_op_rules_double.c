@@ -2,8 +2,7 @@
 // of a larger tensor, other rows of it are trained by something else, and only part of the op's rows
 // get gradient; a wrong rule shows there and nowhere else.
 //   rowwise: a row of an input is replaced; which rows of the output change?
-//   flows, rowwise, reads: gradients against finite differences, with all that no rule promises set
-//   to NaN
+//   flows, rowwise, reads: gradients against finite differences, with all that no rule promises set to NaN
 //   rows in use: the same numbers as with all rows
 #include "op_cases.h"
 

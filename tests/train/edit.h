@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "train/safetensors.h"
+#include "data/safetensors.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,11 +9,12 @@ import numpy as np
 from safetensors.numpy import load_file
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import Scratch, checkpoints, good  # noqa: E402
+from drive import Scratch, bad, checkpoints, good  # noqa: E402
 
 TRAJECTORIES, STATES, OBS, ACT = 12, 40, 5, 2
 SETTINGS = [("dcrl", []), ("dcrl", ["rep=1,2"]), ("dcrl", ["rep=0,1,3,2", "policy=rejection", "samples=4"]),
-            ("hiql", ["rep=1,2"]), ("bc", [])]
+            ("hiql", ["rep=1,2"]), ("bc", []), ("sharsa", ["rep=0,1,3,2", "samples=4"]), ("por", []),
+            ("hbc", []), ("hbc", ["rep=1,2", "actors=flow"])]
 rng = np.random.default_rng()
 LIBRARY = os.path.join(os.environ["BUILD"], "libdcrl.so")
 with open(LIBRARY, "rb") as file:  # under a sanitizer it cannot be loaded into Python: policies do not act then
@@ -32,7 +33,7 @@ def write(path, obs, act):
 
 def train(scratch, name, data, agent, sets):
     out = scratch.at(name)
-    words = [w for s in [*sets, "hidden=16,12", "batch=32", "n=5"] if not (s == "n=5" and agent in ("hiql", "bc")) for w in ("--set", s)]
+    words = [w for s in [*sets, "hidden=16,12", "batch=32", "n=5"] if s != "n=5" or agent == "dcrl" for w in ("--set", s)]
     good("train", "--agent", agent, "--data", data, "--steps", 30, "--out", out, *words)
     return out
 
@@ -116,4 +117,5 @@ with Scratch("obs_scale") as scratch:
         check_floats(scratch, number, agent, sets)
     check_bytes(scratch)
     check_population(scratch)
+    bad(2, ["obs_scale=on", "leave obs_scale out"], "grad", "--agent", "iql", "--describe", "--set", "obs_scale=on")
 print(f"{len(SETTINGS)} settings scaled, bytes as 0 to 1")

@@ -4,17 +4,19 @@ Members are compared with single runs file by file (timing.csv apart), after a s
 unequal steps, with evaluations on the way, and beside a member that meets NaN.
 """
 
+import json
 import os
 import random
 import shutil
+import subprocess
 import sys
 import time
 
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import SMALL, Scratch, await_handler, bad, call, check_error, checkpoints, complaints, digest, good, run_tests  # noqa: E402
-from drive import spawn, went_on_at  # noqa: E402
+from drive import SMALL, STOPPED, Scratch, await_handler, bad, call, check_error, checkpoints, complaints, digest, good, run_tests  # noqa: E402
+from drive import spawn, stops, went_on_at  # noqa: E402
 
 SEEDS = (0, 1, 2)
 STEPS = 1500
@@ -23,7 +25,11 @@ LOCK = [*SMALL, "--steps", STEPS, "--log-every", 70, "--save-every", 200, "--set
 
 def files(run):
     """Everything in a run folder that is a function of config and seed."""
-    return {name: digest(os.path.join(run, name)) for name in os.listdir(run) if name != "timing.csv"}
+    all_files = {name: digest(os.path.join(run, name)) for name in os.listdir(run) if name != "timing.csv"}
+    if "config.json" in all_files:  # less where the data lies as seen from the folder
+        with open(os.path.join(run, "config.json")) as file:
+            all_files["config.json"] = {key: value for key, value in json.load(file).items() if key != "data_from_run"}
+    return all_files
 
 
 def state(run):
@@ -95,7 +101,7 @@ def stop_once(run, delay, kill):
     if process.returncode == 0:
         return False
     if not kill:
-        check_error(process.returncode, err, 1, ["stopped at step ", f"dcrl train --resume {run}"], "stop")
+        check_error(process.returncode, err, STOPPED, ["stopped at step ", f"dcrl train --resume {run}"], "stop")
     return all(os.path.exists(os.path.join(member(run, seed), "timing.csv")) for seed in SEEDS)
 
 
@@ -104,7 +110,7 @@ def test_stops():
         start = time.time()
         singles = train_singles(scratch, "lock", LOCK)
         seconds, hits = time.time() - start, 0
-        for attempt in range(60):
+        for attempt in range(8 * stops(8)):
             run = scratch.at(f"run{attempt}")
             if not stop_once(run, random.random() * seconds, attempt % 2):
                 continue
@@ -113,9 +119,65 @@ def test_stops():
                 stop_once(run, random.random() * seconds / 2, attempt % 2)
             good("train", "--resume", run)
             expect(run, singles, state)
-            if hits == 8:
+            if hits == stops(8):
                 return
         raise AssertionError(f"only {hits} stops came while it trained")
+
+
+def test_not_begun():
+    """Stopped while it begins: folders are there, some without a config.json. Resume begins those, to the bytes of single runs."""
+    with Scratch("population") as scratch:
+        singles = train_singles(scratch, "lock", LOCK)
+        data = ["--data", write_data(scratch.at("data.npz")), "--hidden", "16,16", "--batch", 32, "--steps", 200, "--save-every", 70]
+        mazes = train_singles(scratch, "maze", data)
+        for number, (begun, flags, want) in enumerate((((0,), LOCK, singles), ((2,), LOCK, singles), ((0, 1), LOCK, singles), ((1,), data, mazes))):
+            run = scratch.at(f"run{number}")
+            for seed in SEEDS:
+                os.makedirs(member(run, seed))
+                if seed in begun:
+                    with open(os.path.join(want[seed], "config.json")) as file:
+                        text = file.read()
+                    with open(os.path.join(member(run, seed), "config.json"), "w") as file:
+                        file.write(text)
+            assert went_on_at(good("train", "--resume", run)) == 0
+            expect(run, want)
+        # None has begun: the first command does.
+        run = scratch.at("none")
+        for seed in SEEDS:
+            os.makedirs(member(run, seed))
+        bad(1, "not a run folder", "train", "--resume", run)
+        good("train", *LOCK, "--seed", "0-2", "--out", run)
+        expect(run, singles)
+
+
+def kill_at_calls(scratch, call_name, want):
+    """A population killed at its Nth call of this kind, for every N until it trains; how many kills left it unfinished."""
+    number, kills = 0, 0
+    while number < 20:
+        number += 1
+        run = scratch.at(f"{call_name}{number}")
+        words = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject={call_name}:signal=KILL:when={number}", os.environ["DCRL"], "train",
+                 *map(str, LOCK), "--seed", "0-2", "--out", run]
+        done = subprocess.run(words, capture_output=True, text=True)
+        if done.returncode == 0:
+            break
+        if not os.path.isdir(run) or not any(os.path.exists(os.path.join(member(run, s), "config.json")) for s in SEEDS):
+            good("train", *LOCK, "--seed", "0-2", "--out", run)
+        else:
+            good("train", "--resume", run)
+            kills += 1
+        expect(run, want, state)
+        shutil.rmtree(run)
+    return kills
+
+
+def test_killed_while_it_begins():
+    if not shutil.which("strace"):
+        print("no strace here")
+        return
+    with Scratch("population") as scratch:
+        singles = train_singles(scratch, "lock", LOCK)
+        print(f"  {kill_at_calls(scratch, 'rename', singles)} kills after the first member began")
 
 
 def test_unequal_steps():
@@ -189,7 +251,8 @@ def test_refused():
         assert not os.path.exists(run)
         small = [*SMALL, "--steps", 20]
         good("train", *small, "--seed", "0-1", "--out", run)
-        bad(2, "holds a run already", "train", *small, "--seed", "1-2", "--out", run)
+        bad(2, "run with lr=0.0003, not 0.1", "train", *small, "--seed", "1-2", "--lr", 0.1, "--out", run)
+        bad(2, "holds runs of seeds (2)", "train", *small, "--out", run)
         assert not os.path.exists(member(run, 2))
         # Members of one population are alike.
         shutil.rmtree(member(run, 1))

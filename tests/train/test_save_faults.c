@@ -181,7 +181,7 @@ static void test_start(void **state) {
             dc_run_fini(&run);
             char config[DC_PATH_MAX];
             assert_int_equal(dc_folder_path(config, folder, "config.json"), DC_OK);
-            if (dc_file_exists(config)) {
+            if (access(config, F_OK) == 0) {
                 assert_int_equal(resume(&run), 0);
                 small_finish(&run);
                 small_expect(folder, &want);

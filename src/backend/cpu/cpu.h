@@ -1,4 +1,4 @@
-// What the CPU ops share: the list of their functions and the one door to BLAS.
+// What the CPU ops share: the list of their functions, blocks of rows, and matrix products.
 #ifndef DC_CPU_H
 #define DC_CPU_H
 
@@ -24,8 +24,9 @@ double dc_cpu_grad_norm2(const dc_slabs *slabs, dc_pool *pool);
 void dc_cpu_update(const dc_slabs *slabs, const dc_adam *adam, dc_pool *pool);
 
 // C (m, n) = A B + beta C, row-major, with A (m, k) or, transposed, stored as (k, m); likewise B.
-void dc_gemm(bool a_t, bool b_t, int m, int n, int k, const dc_real *a, int lda, const dc_real *b,
-             int ldb, dc_real beta, dc_real *c, int ldc);
+// In bf16 (where the processor has it, see dc_exec.bf16) A and B are rounded, and sums are kept in fp32.
+void dc_gemm(bool bf16, bool a_t, bool b_t, int m, int n, int k, const dc_real *a, int lda,
+             const dc_real *b, int ldb, dc_real beta, dc_real *c, int ldc);
 
 // Row r of member e.
 static inline dc_real *dc_row(dc_tensor v, int e, int64_t r) {

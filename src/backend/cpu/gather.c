@@ -3,6 +3,26 @@
 
 #include <string.h>
 
+void dc_cpu_columns_fwd(const dc_exec *x, const dc_node *n) {
+    dc_tensor from = dc_value(x, n->in[0]), y = dc_output(x, n);
+    for (int e = 0; e < y.e; e++)
+        for (int r = 0; r < y.rows; r++)
+            memcpy(dc_row(y, e, r), dc_row(from, e, r) + (int)n->a, (size_t)y.cols * sizeof *y.p);
+}
+
+void dc_cpu_columns_bwd(const dc_exec *x, const dc_node *n) {
+    if (!dc_wants(x, n, 0)) return;
+    dc_tensor dx = dc_input_gradient(x, n, 0), dy = dc_gradient(x, dc_self(x, n));
+    bool add = dc_adds(x, n, 0);
+    for (int e = 0; e < dy.e; e++)
+        for (int r = 0; r < dy.rows; r++) {
+            dc_real *out = dc_row(dx, e, r);
+            if (!add) memset(out, 0, (size_t)dx.cols * sizeof *out);
+            for (int c = 0; c < dy.cols; c++)
+                out[(int)n->a + c] += dc_row(dy, e, r)[c];
+        }
+}
+
 void dc_cpu_unpack_fwd(const dc_exec *x, const dc_node *n) {
     dc_tensor index = dc_value(x, n->in[0]), from = dc_value(x, n->in[1]), y = dc_output(x, n);
     for (int e = 0; e < y.e; e++)
@@ -56,3 +76,19 @@ void dc_cpu_pick_best_fwd(const dc_exec *x, const dc_node *n) {
 }
 
 DC_CPU_NO_GRADIENT(pick_best)
+
+// A group that has a NaN becomes NaN.
+void dc_cpu_group_max_fwd(const dc_exec *x, const dc_node *n) {
+    dc_tensor from = dc_value(x, n->in[0]), y = dc_output(x, n);
+    int group = (int)n->a;
+    for (int e = 0; e < y.e; e++)
+        for (int64_t r = 0; r < y.rows; r++) {
+            const dc_real *of = dc_row(from, e, r * group);
+            dc_real most = of[0];
+            for (int k = 1; k < group; k++)
+                if (!(of[k] <= most) && most == most) most = of[k];
+            *dc_row(y, e, r) = most;
+        }
+}
+
+DC_CPU_NO_GRADIENT(group_max)

@@ -11,6 +11,8 @@ typedef struct job {
     int row_blocks, w_blocks; // of one ensemble member
     bool want_x, want_w;
     bool shared_x;    // one input for several members
+    bool quick_row;   // forward of a single row, see dc_exec
+    bool bf16;        // products
     dc_real *partial; // (e, row_blocks, out): sums of dy over a block's rows
 } job;
 
@@ -31,6 +33,20 @@ static void column_fwd(const dc_real *x, const dc_real *w, dc_real bias, dc_real
     }
 }
 
+// y += x W for one row: every weight is read once, four rows of W at a time.
+static void row_fwd(const dc_real *restrict x, const dc_real *restrict w, dc_real *restrict y,
+                    int in, int out) {
+    int c = 0;
+    for (; c + 4 <= in; c += 4) {
+        const dc_real *w0 = w + (int64_t)c * out, *w1 = w0 + out, *w2 = w1 + out, *w3 = w2 + out;
+        for (int k = 0; k < out; k++)
+            y[k] += x[c] * w0[k] + x[c + 1] * w1[k] + x[c + 2] * w2[k] + x[c + 3] * w3[k];
+    }
+    for (; c < in; c++)
+        for (int k = 0; k < out; k++)
+            y[k] += x[c] * w[(int64_t)c * out + k];
+}
+
 static void fwd_block(void *ctx, int block) {
     const job *j = ctx;
     int e = block / j->row_blocks, r0 = block % j->row_blocks * DC_ROW_BLOCK;
@@ -44,12 +60,17 @@ static void fwd_block(void *ctx, int block) {
     }
     for (int r = 0; r < rows; r++)
         memcpy(y + (int64_t)r * out, b, (size_t)out * sizeof *b);
-    dc_gemm(false, false, rows, out, in, x, in, w, out, 1, y, out);
+    if (j->quick_row)
+        row_fwd(x, w, y, in, out);
+    else
+        dc_gemm(j->bf16, false, false, rows, out, in, x, in, w, out, 1, y, out);
 }
 
 void dc_cpu_linear_fwd(const dc_exec *x, const dc_node *n) {
     job j = {.x = dc_value(x, n->in[0]), .w = dc_value(x, n->in[1]), .b = dc_value(x, n->in[2])};
     j.y = dc_output(x, n);
+    j.quick_row = x->quick_row && j.y.rows == 1;
+    j.bf16 = x->bf16;
     j.row_blocks = dc_blocks(j.y.rows);
     dc_pool_run(x->pool, fwd_block, &j, n->e * j.row_blocks);
 }
@@ -60,7 +81,7 @@ static void dx_block(const job *j, int e, int r0, int rows) {
     const dc_real *dy = j->dy.p + e * j->dy.step + (int64_t)r0 * out, *w = j->w.p + e * j->w.step;
     dc_real *dx = j->dx.p + e * j->dx.step + (int64_t)r0 * in;
     if (out > 1) {
-        dc_gemm(false, true, rows, in, out, dy, out, w, out, j->beta_x, dx, in);
+        dc_gemm(j->bf16, false, true, rows, in, out, dy, out, w, out, j->beta_x, dx, in);
         return;
     }
     for (int r = 0; r < rows; r++)
@@ -85,7 +106,7 @@ static void dw_block(const job *j, int e, int c0, int cols) {
     const dc_real *x = j->x.p + e * j->x.step + c0, *dy = j->dy.p + e * j->dy.step;
     dc_real *dw = j->dw.p + e * j->dw.step + (int64_t)c0 * out;
     if (out > 1) {
-        dc_gemm(true, false, cols, out, rows, x, in, dy, out, j->beta_w, dw, out);
+        dc_gemm(j->bf16, true, false, cols, out, rows, x, in, dy, out, j->beta_w, dw, out);
         return;
     }
     if (j->beta_w == 0) memset(dw, 0, (size_t)cols * sizeof *dw);
@@ -133,6 +154,7 @@ static void reduce_bias(const job *j) {
 
 void dc_cpu_linear_bwd(const dc_exec *x, const dc_node *n) {
     job j = {.w = dc_value(x, n->in[1]), .dy = dc_gradient(x, dc_self(x, n))};
+    j.bf16 = x->bf16;
     j.x = dc_input_value(x, n, 0);
     j.want_x = dc_wants(x, n, 0);
     j.want_w = dc_wants(x, n, 1); // weights and bias are live together

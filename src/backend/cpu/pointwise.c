@@ -1,5 +1,4 @@
-// Ops that work number by number. Each is an expression for the output and one for the gradient of an
-// input, in
+// Ops that work number by number. Each is an expression for the output and one for the gradient of an input, in
 //     X(0) X(1) X(2)   the number of each input
 //     DY               the gradient of the output
 //     i                the input that gradient is for
@@ -139,6 +138,12 @@ DC_CPU_NO_GRADIENT(power)
 FORWARD(exp, (dc_real)exp((double)X(0)))
 BACKWARD(exp, DY * (dc_real)exp((double)X(0)))
 
+FORWARD(tanh, (dc_real)tanh((double)X(0)))
+BACKWARD(tanh, DY * (dc_real)(1 - tanh((double)X(0)) * tanh((double)X(0))))
+
+FORWARD(abs, (dc_real)fabs((double)X(0)))
+BACKWARD(abs, X(0) > 0 ? DY : X(0) < 0 ? -DY : 0)
+
 static dc_real logistic(dc_real v) {
     return 1 / (1 + dc_fast_exp(-v));
 }
@@ -152,6 +157,17 @@ static dc_real softplus(double v) {
 
 FORWARD(softplus, softplus((double)X(0)))
 BACKWARD(softplus, DY *logistic(X(0)))
+
+static dc_real linex(dc_real d, dc_real n, dc_real most, dc_real rate) {
+    return d - n > most ? d - n : rate * dc_fast_exp(d - n) - d;
+}
+
+static dc_real linex_slope(dc_real gap, dc_real most, dc_real rate) {
+    return gap > most ? 1 : rate * dc_fast_exp(gap) - 1;
+}
+
+FORWARD(linex, linex(X(0), X(1), (dc_real)a, (dc_real)b))
+BACKWARD(linex, DY *linex_slope(X(0) - X(1), (dc_real)a, (dc_real)b))
 
 FORWARD(relu, X(0) < 0 ? 0 : X(0)) // NaN stays NaN
 BACKWARD(relu, X(0) > 0 ? DY : 0)

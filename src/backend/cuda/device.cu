@@ -39,11 +39,11 @@ static dc_status new_branch(dc_cuda *cuda) {
     CU(cudaEventCreateWithFlags(&b->done, cudaEventDisableTiming));
     int least, greatest; // an early update goes where there is room, but for its small launches
     CU(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-    for (int i = 0; i < ALL_LANES; i++)
-        CU(cudaStreamCreateWithPriority(&b->lanes[i], cudaStreamNonBlocking,
-                                        i < LANES || i == EARLY_LANE + 1 ? greatest : least));
-    if (!cuda->stream) cuda->stream = b->lanes[0];
-    for (int i = 0; i < LANES; i++)
+    for (int i = 0; i < ALL_STREAMS; i++)
+        CU(cudaStreamCreateWithPriority(&b->streams[i], cudaStreamNonBlocking,
+                                        i < STREAMS || i == EARLY_STREAM + 1 ? greatest : least));
+    if (!cuda->stream) cuda->stream = b->streams[0];
+    for (int i = 0; i < STREAMS; i++)
         DC_TRY(dc_cuda_take(cuda, cuda->workspace_bytes, "the workspace of a run",
                             "train fewer seeds at once, or use a larger GPU", &b->workspaces[i]));
     return DC_OK;
@@ -58,15 +58,15 @@ extern "C" dc_status dc_cuda_branches(dc_cuda *cuda, int count) {
 static dc_status use_branch(dc_cuda *cuda, int number) {
     DC_TRY(dc_cuda_branches(cuda, number + 1));
     branch *b = cuda->branches[(size_t)number];
-    cuda->lanes = b->lanes;
+    cuda->streams = b->streams;
     cuda->workspaces = b->workspaces;
-    cuda->stream = b->lanes[0];
+    cuda->stream = b->streams[0];
     cuda->workspace = b->workspaces[0];
     return DC_OK;
 }
 
 extern "C" dc_status dc_cuda_branch(dc_cuda *cuda, int number) {
-    if (number == 0) CU(cudaEventRecord(cuda->fork, cuda->branches[0]->lanes[0]));
+    if (number == 0) CU(cudaEventRecord(cuda->fork, cuda->branches[0]->streams[0]));
     DC_TRY(use_branch(cuda, number));
     if (number) CU(cudaStreamWaitEvent(cuda->stream, cuda->fork));
     return DC_OK;
@@ -75,8 +75,8 @@ extern "C" dc_status dc_cuda_branch(dc_cuda *cuda, int number) {
 extern "C" dc_status dc_cuda_join(dc_cuda *cuda, int count) {
     for (int i = 1; i < count; i++) {
         branch *b = cuda->branches[(size_t)i];
-        CU(cudaEventRecord(b->done, b->lanes[0]));
-        CU(cudaStreamWaitEvent(cuda->branches[0]->lanes[0], b->done));
+        CU(cudaEventRecord(b->done, b->streams[0]));
+        CU(cudaStreamWaitEvent(cuda->branches[0]->streams[0], b->done));
     }
     return use_branch(cuda, 0);
 }
@@ -151,8 +151,8 @@ extern "C" void dc_cuda_close(dc_cuda *cuda) {
     dc_blas_close(cuda);
     if (cuda->fork) cudaEventDestroy(cuda->fork);
     for (branch *b : cuda->branches) {
-        for (int i = 0; i < ALL_LANES; i++)
-            if (b->lanes[i]) cudaStreamDestroy(b->lanes[i]);
+        for (int i = 0; i < ALL_STREAMS; i++)
+            if (b->streams[i]) cudaStreamDestroy(b->streams[i]);
         if (b->done) cudaEventDestroy(b->done);
         delete b;
     }

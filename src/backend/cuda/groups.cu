@@ -1,5 +1,5 @@
 // Pointwise ops, reductions and softmaxes of few numbers (paths.cu says which) wait until another kernel needs what they
-// make, and then go together as one launch (narrow.cu). Numbers that a thread made and reads again stay in its slots.
+// make, and then go together as one launch (fused.cu). Numbers that a thread made and reads again stay in its slots.
 #include "backend/cuda/program.cuh"
 
 #include <cstring>
@@ -20,7 +20,7 @@ static bool meets(const std::vector<int> &a, const std::vector<int> &b) {
 // Number of the slot where an earlier op of the phase left these numbers, -1 if none did.
 static int find_slot(const group *g, const void *y, int64_t count, int64_t step, int e) {
     for (int i = (int)g->ops.size() - 1; i >= g->phase; i--) {
-        const narrow *w = &g->ops[(size_t)i];
+        const small_op *w = &g->ops[(size_t)i];
         if (w->y == y && w->count == count && w->y_slot >= 0 &&
             (e == 1 || (w->ystep == step && w->e >= e)))
             return w->y_slot;
@@ -29,40 +29,40 @@ static int find_slot(const group *g, const void *y, int64_t count, int64_t step,
 }
 
 // Does the phase write to where x reads, in a way that slots do not tell?
-static bool touches(const narrow_op *maker, const narrow_op *reader) {
+static bool touches(const waiting_op *maker, const waiting_op *reader) {
     return meets(maker->writes, reader->reads) || meets(maker->writes, reader->writes);
 }
 
-static bool leaves_slot(const narrow *n) {
-    if (n->op == NARROW_ZERO || n->input < 0) return n->op == NARROW_ZERO || n->sum < 0;
+static bool leaves_slot(const small_op *n) {
+    if (n->op == SMALL_ZERO || n->input < 0) return n->op == SMALL_ZERO || n->sum < 0;
     return !dc_is_softmax(n->op);
 }
 
 static void open_phase(group *g) {
     int load = (int)g->loads.size(), measure = (int)g->measures.size(), step = (int)g->steps.size();
     g->phase = (int)g->ops.size();
-    g->phases.push_back(narrow_phase{{{load, load, step, step, 0}}, measure, measure});
+    g->phases.push_back(fused_phase{{{load, load, step, step, 0}}, measure, measure});
 }
 
 static void close_phase(group *g) {
-    narrow_phase *p = &g->phases.back();
-    p->track[0].load_end = (int)g->loads.size();
+    fused_phase *p = &g->phases.back();
+    p->chain[0].load_end = (int)g->loads.size();
     p->measure_end = (int)g->measures.size();
-    p->track[0].step_end = (int)g->steps.size();
+    p->chain[0].step_end = (int)g->steps.size();
 }
 
 // Slots that earlier ops of the phase left for it.
-static void find_slots(const group *g, narrow *n) {
+static void find_slots(const group *g, small_op *n) {
     for (int i = 0; i < DC_INPUTS; i++)
         n->x_slot[i] =
-            dc_narrow_reads(n, i) ? find_slot(g, n->x[i], n->count, n->step[i], n->members[i]) : -1;
+            dc_small_reads(n, i) ? find_slot(g, n->x[i], n->count, n->step[i], n->members[i]) : -1;
     n->dy_slot = n->dy ? find_slot(g, n->dy, n->count, n->dystep, n->dystep ? n->e : 1) : -1;
     n->y_slot = leaves_slot(n) ? find_slot(g, n->y, n->count, n->ystep, n->ystep ? n->e : 1) : -1;
 }
 
 // Whatever the phase wrote to its operands must be in a slot; otherwise there is a barrier first.
-static bool needs_barrier(const group *g, const std::vector<const narrow_op *> &made,
-                          const narrow_op *w, const narrow *n) {
+static bool needs_barrier(const group *g, const std::vector<const waiting_op *> &made,
+                          const waiting_op *w, const small_op *n) {
     for (size_t i = (size_t)g->phase; i < g->ops.size(); i++) {
         if (!touches(made[i], w)) continue;
         int slot = g->ops[i].y_slot;
@@ -78,24 +78,24 @@ static bool needs_barrier(const group *g, const std::vector<const narrow_op *> &
 }
 
 // Slots for what it reads from memory, and for what it makes.
-static void take_slots(group *g, narrow *n) {
+static void take_slots(group *g, small_op *n) {
     int own = n->ystep ? n->e : 1;
     for (int i = 0; i < DC_INPUTS; i++)
-        if (dc_narrow_reads(n, i) && n->x_slot[i] < 0)
-            n->x_slot[i] = dc_narrow_load(g, n->x[i], n->count, n->step[i], n->members[i]);
+        if (dc_small_reads(n, i) && n->x_slot[i] < 0)
+            n->x_slot[i] = dc_fused_load(g, n->x[i], n->count, n->step[i], n->members[i]);
     if (n->dy && n->dy_slot < 0)
-        n->dy_slot = dc_narrow_load(g, n->dy, n->count, n->dystep, n->dystep ? n->e : 1);
+        n->dy_slot = dc_fused_load(g, n->dy, n->count, n->dystep, n->dystep ? n->e : 1);
     if (n->y_slot < 0 && leaves_slot(n))
         n->y_slot =
-            n->add ? dc_narrow_load(g, n->y, n->count, n->ystep, own) : dc_narrow_slots(g, own);
+            n->add ? dc_fused_load(g, n->y, n->count, n->ystep, own) : dc_fused_slots(g, own);
     if (n->sum < 0) return;
     n->sum = g->list.sums;
-    g->list.sums += dc_narrow_sums((dc_op)n->op);
+    g->list.sums += dc_small_sums((dc_op)n->op);
 }
 
 // Put an op at the end of a group.
-static void append(group *g, std::vector<const narrow_op *> *made, const narrow_op *w) {
-    narrow n = w->op;
+static void append(group *g, std::vector<const waiting_op *> *made, const waiting_op *w) {
+    small_op n = w->op;
     if (g->ops.empty()) open_phase(g);
     find_slots(g, &n);
     if (needs_barrier(g, *made, w, &n)) {
@@ -104,52 +104,52 @@ static void append(group *g, std::vector<const narrow_op *> *made, const narrow_
         find_slots(g, &n);
     }
     take_slots(g, &n);
-    dc_narrow_steps(g, &n);
+    dc_fused_steps(g, &n);
     g->ops.push_back(n);
     made->push_back(w);
 }
 
 static int word_count(const group *g) {
-    size_t bytes = g->phases.size() * sizeof(narrow_phase) +
-                   g->loads.size() * sizeof(narrow_load) * NARROW_TRACKS + // if all need them
-                   g->measures.size() * sizeof(narrow_measure) +
-                   g->steps.size() * sizeof(narrow_step) + g->rows.size() * sizeof(narrow);
+    size_t bytes = g->phases.size() * sizeof(fused_phase) +
+                   g->loads.size() * sizeof(fused_load) * FUSED_CHAINS + // if all need them
+                   g->measures.size() * sizeof(fused_measure) +
+                   g->steps.size() * sizeof(fused_step) + g->rows.size() * sizeof(small_op);
     return (int)(bytes / sizeof(uint4));
 }
 
 // Would one more op be too much for a block's shared memory?
-static bool full(const dc_program *p, const group *g, const narrow_op *w) {
+static bool full(const dc_program *p, const group *g, const waiting_op *w) {
     int e = std::max(w->op.e, w->op.members[0]),
         slots = 4 * e + 2; // at most, with all it puts aside
     for (int i = 0; i < DC_INPUTS; i++)
         slots += w->op.members[i];
-    int words = word_count(g) + 4 * slots + (int)(sizeof(narrow) / sizeof(uint4));
-    return dc_narrow_bytes(words, g->list.sums + 2, g->list.slots + slots) >
+    int words = word_count(g) + 4 * slots + (int)(sizeof(small_op) / sizeof(uint4));
+    return dc_fused_bytes(words, g->list.sums + 2, g->list.slots + slots) >
            (size_t)std::min(p->cuda->shared_most - FIXED_SHARED, (int)MOST_SHARED);
 }
 
 // Launch the waiting ops that are chosen, in their order.
 static void launch_chosen(dc_program *p, const std::vector<char> &chosen) {
     group g = {};
-    std::vector<const narrow_op *> made;
+    std::vector<const waiting_op *> made;
     auto close = [&]() {
         if (g.ops.empty()) return;
         close_phase(&g);
         p->groups.push_back(g);
-        dc_push_unit(p, unit::GROUP, (dc_ref)p->groups.size() - 1);
+        dc_push_task(p, task::GROUP, (dc_ref)p->groups.size() - 1);
         g = group();
         made.clear();
     };
     for (size_t i = 0; i < p->waiting.size(); i++) {
         if (!chosen[i]) continue;
-        const narrow_op *w = &p->waiting[i];
+        const waiting_op *w = &p->waiting[i];
         if (full(p, &g, w)) close();
         append(&g, &made, w);
         g.reads.insert(g.reads.end(), w->reads.begin(), w->reads.end());
         g.writes.insert(g.writes.end(), w->writes.begin(), w->writes.end());
     }
     close();
-    std::vector<narrow_op> rest;
+    std::vector<waiting_op> rest;
     for (size_t i = 0; i < p->waiting.size(); i++)
         if (!chosen[i]) rest.push_back(p->waiting[i]);
     p->waiting = rest;
@@ -158,7 +158,7 @@ static void launch_chosen(dc_program *p, const std::vector<char> &chosen) {
 void dc_group_flush(dc_program *p, std::vector<int> need) {
     std::vector<char> chosen(p->waiting.size());
     for (size_t i = p->waiting.size(); i-- > 0;) {
-        const narrow_op *w = &p->waiting[i];
+        const waiting_op *w = &p->waiting[i];
         if (!meets(w->writes, need)) continue;
         chosen[i] = 1;
         need.insert(need.end(), w->reads.begin(), w->reads.end());
@@ -170,9 +170,9 @@ void dc_group_flush_all(dc_program *p) {
     launch_chosen(p, std::vector<char>(p->waiting.size(), 1));
 }
 
-static void push_narrow(dc_program *p, narrow n, const std::vector<int> &reads,
-                        const std::vector<int> &writes) {
-    p->waiting.push_back(narrow_op{n, reads, writes});
+static void push_small(dc_program *p, small_op n, const std::vector<int> &reads,
+                       const std::vector<int> &writes) {
+    p->waiting.push_back(waiting_op{n, reads, writes});
 }
 
 std::vector<int> dc_value_keys(const dc_program *p, const dc_node *n) {
@@ -216,7 +216,7 @@ static void list_final(dc_program *p, dc_ref r) {
     p->finals.push_back(f);
 }
 
-static void set_inputs(const dc_program *p, const dc_node *n, narrow *out, bool back) {
+static void set_inputs(const dc_program *p, const dc_node *n, small_op *out, bool back) {
     for (int i = 0; i < n->in_count; i++) {
         bool whole = dc_is_reduction(n->op) || n->op == DC_OP_unpack || n->op == DC_OP_expected;
         tensor t = back && !whole ? input_value(p, n, i) : value_of(p, n->in[i]);
@@ -227,8 +227,8 @@ static void set_inputs(const dc_program *p, const dc_node *n, narrow *out, bool 
     }
 }
 
-static narrow new_narrow(void) {
-    narrow n = {};
+static small_op new_small(void) {
+    small_op n = {};
     n.input = n.sum = n.dy_slot = n.y_slot = -1;
     n.x_slot[0] = n.x_slot[1] = n.x_slot[2] = -1;
     return n;
@@ -238,7 +238,7 @@ void dc_group_forward(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r), *x = node(p, n->in[0]);
     if (is_deferred(p, r)) list_final(p, r);
     if (is_deferred(p, r) && !dc_is_reduction(n->op)) return;
-    narrow out = new_narrow();
+    small_op out = new_small();
     out.op = n->op;
     out.a = n->a;
     out.b = n->b;
@@ -251,30 +251,30 @@ void dc_group_forward(dc_program *p, dc_ref r) {
     out.cols = x->cols;
     if (n->op == DC_OP_log_likelihood) out.count = x->rows;
     if (dc_is_reduction(n->op)) out.sum = 0; // its number, when its group is known
-    push_narrow(p, out, dc_value_keys(p, n), {r});
+    push_small(p, out, dc_value_keys(p, n), {r});
 }
 
 void dc_group_zero(dc_program *p, dc_ref owner) {
     tensor t = grad_of(p, owner);
-    narrow out = new_narrow();
-    out.op = NARROW_ZERO;
+    small_op out = new_small();
+    out.op = SMALL_ZERO;
     out.e = 1;
     out.count = (int64_t)t.e * t.rows * t.cols;
     out.y = (float *)t.p;
-    push_narrow(p, out, {}, {grad_key(p, owner)});
+    push_small(p, out, {}, {grad_key(p, owner)});
 }
 
 void dc_group_seed(dc_program *p, dc_ref r, double gradient, bool add) {
     tensor t = grad_of(p, r);
-    narrow out = new_narrow();
-    out.op = NARROW_SEED;
+    small_op out = new_small();
+    out.op = SMALL_SEED;
     out.input = 0;
     out.e = 1;
     out.count = 1;
     out.y = (float *)t.p;
     out.add = add;
     out.scale = (float)gradient;
-    push_narrow(p, out, {}, {grad_key(p, r)});
+    push_small(p, out, {}, {grad_key(p, r)});
 }
 
 // A sum at the step's end gives its inputs gradients that are known; those that do not wait have them in memory.
@@ -288,7 +288,7 @@ static void seed_inputs(dc_program *p, dc_ref r) {
 }
 
 // What the numbers of a reduction's gradient have in common, if g is its own.
-static float reduction_scale(const narrow *n, double g) {
+static float reduction_scale(const small_op *n, double g) {
     double cells = (double)(n->members[0] * n->count);
     if (n->op == DC_OP_bce) return (float)(g * n->b / cells);
     if (n->op == DC_OP_square) return (float)(g * 2 * n->a / cells);
@@ -303,7 +303,7 @@ void dc_group_backward(dc_program *p, dc_ref r) {
         if (!dc_flows(n, i) || !wants(p, n, i)) continue;
         bool whole = dc_is_reduction(n->op), softmax = dc_is_softmax(n->op);
         DC_CHECK(!softmax || n->op == DC_OP_log_likelihood || (n->lo == 0 && n->hi == n->rows));
-        narrow out = new_narrow();
+        small_op out = new_small();
         out.op = n->op;
         out.input = i;
         out.a = n->a;
@@ -325,7 +325,7 @@ void dc_group_backward(dc_program *p, dc_ref r) {
         if (whole) out.scale = reduction_scale(&out, p->scalar_grad[(size_t)r]);
         std::vector<int> reads = dc_value_keys(p, n);
         if (!whole) reads.push_back(grad_key(p, r));
-        push_narrow(p, out, reads, {grad_key(p, n->in[i])});
+        push_small(p, out, reads, {grad_key(p, n->in[i])});
     }
 }
 
@@ -337,9 +337,9 @@ template <typename T> static void add_words(std::vector<uint4> *words, const std
 }
 
 static dc_status upload_group(dc_program *p, group *g) {
-    narrow_list *l = &g->list;
+    fused_list *l = &g->list;
     std::vector<uint4> words;
-    dc_narrow_split(g, dc_narrow_blocks(p->cuda, g->phases.size() > 1));
+    dc_fused_split(g, dc_fused_blocks(p->cuda, g->phases.size() > 1));
     add_words(&words, g->phases);
     add_words(&words, g->loads);
     add_words(&words, g->measures);
@@ -361,7 +361,7 @@ static dc_status upload_group(dc_program *p, group *g) {
 dc_status dc_groups_upload(dc_program *p) {
     for (group &g : p->groups) {
         DC_TRY(upload_group(p, &g));
-        for (const narrow &n : g.ops)
+        for (const small_op &n : g.ops)
             for (final_op &f : p->finals) {
                 if (n.sum < 0 || f.out != n.y) continue;
                 f.blocks = g.list.blocks;

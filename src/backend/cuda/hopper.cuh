@@ -148,7 +148,7 @@ __device__ static inline void mma(float *c, uint64_t a, uint64_t b, int add) {
 
 // Both factors transposed: their rows are the inner dimension. There is none for TF32.
 template <int N>
-__device__ static inline void mma_turned(float *c, uint64_t a, uint64_t b, int add) {
+__device__ static inline void mma_transposed(float *c, uint64_t a, uint64_t b, int add) {
     if constexpr (N == 128) PRODUCT_128("k16.f32.bf16.bf16", ", 1, 1");
     if constexpr (N == 64) PRODUCT_64("k16.f32.bf16.bf16", ", 1, 1");
 }

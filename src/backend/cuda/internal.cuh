@@ -15,26 +15,26 @@ extern "C" {
 typedef __nv_bfloat16 bf16;
 
 // Streams that independent parts of a step take; three for an early update; and one on which rows are drawn.
-enum { LANES = 4, EARLY_LANE = LANES, DRAW_LANE = LANES + 3, ALL_LANES };
+enum { STREAMS = 4, EARLY_STREAM = STREAMS, DRAW_STREAM = STREAMS + 3, ALL_STREAMS };
 
 struct
     branch { // streams of a part of a step that goes its own way, and workspaces of matrix products
-    cudaStream_t lanes[ALL_LANES];
-    void *workspaces[LANES];
+    cudaStream_t streams[ALL_STREAMS];
+    void *workspaces[STREAMS];
     cudaEvent_t done;
 };
 
 struct dc_cuda {
-    cudaStream_t stream; // that launches go to now: lane 0 unless a program says otherwise
+    cudaStream_t stream; // that launches go to now: stream 0 unless a program says otherwise
     cublasLtHandle_t lt;
     std::vector<branch *> branches;
-    cudaStream_t *lanes; // of the branch under way
+    cudaStream_t *streams; // of the branch under way
     void *workspace, **workspaces;
     cudaEvent_t fork;
     size_t workspace_bytes;
     std::vector<void *> memory, host_memory; // taken: of the device, page-locked
     char name[256];
-    bool clusters;   // blocks can form teams, and kernels start early (compute capability 9)
+    bool clusters;   // blocks can form clusters, and kernels start early (compute capability 9)
     bool early;      // the next launch may start before what it follows is done
     bool hopper;     // compute capability 9.0, and code for it: mlp.cu
     int shared_most; // bytes of shared memory that a block can have
@@ -62,10 +62,10 @@ __device__ static inline void downstream_start() {
 #endif
 }
 
-// `team` blocks along z form a cluster; early: it may start before the kernel that it follows is done, as the first of a
-// unit may if the program says so.
+// `cluster` blocks along z form a cluster; early: it may start before the kernel that it follows is done, as the first of a
+// task may if the program says so.
 template <typename K, typename... A>
-static dc_status launch(dc_cuda *cuda, K kernel, dim3 grid, int threads, size_t bytes, int team,
+static dc_status launch(dc_cuda *cuda, K kernel, dim3 grid, int threads, size_t bytes, int cluster,
                         bool early, const char *name, const A &...args) {
     DC_TRY(want_shared(cuda, kernel));
     cudaLaunchConfig_t launch = {};
@@ -74,9 +74,9 @@ static dc_status launch(dc_cuda *cuda, K kernel, dim3 grid, int threads, size_t 
     launch.dynamicSmemBytes = bytes;
     launch.stream = cuda->stream;
     cudaLaunchAttribute attributes[2] = {};
-    if (team > 1) {
+    if (cluster > 1) {
         attributes[launch.numAttrs].id = cudaLaunchAttributeClusterDimension;
-        attributes[launch.numAttrs++].val.clusterDim = {1, 1, (unsigned)team};
+        attributes[launch.numAttrs++].val.clusterDim = {1, 1, (unsigned)cluster};
     }
     if ((early || cuda->early) && cuda->clusters) {
         attributes[launch.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -196,11 +196,11 @@ dc_status dc_layernorm_wide(dc_cuda *cuda, const layernorm *n, const tensor *dy,
 
 // ---- whole networks in bf16 or TF32 (mlp.cu) ----
 
-// A matrix as panels, the way tensor cores read their second factor from shared memory: W (in, out), `in` padded with
-// zeros, is cut into panels of 128 bytes of inputs (64 of bf16, 32 of float) and 256 outputs (32 in a thin matrix,
-// which has one column of panels), in the order of out, then in. A panel is a line of 128 bytes for each output,
+// Packed weights, a second copy in the order in which tensor cores read their second factor from shared memory: W (in, out),
+// `in` padded with zeros, is cut into packs of 128 bytes of inputs (64 of bf16, 32 of float) and 256 outputs (32 in a thin
+// matrix, which has one column of packs), in the order of out, then in. A pack is a line of 128 bytes for each output,
 // and in line r the 16 bytes number i lie at place i ^ (r & 7). wt is the same of the transposed matrix.
-enum { LINE = 128, PANEL_OUT = 256, THIN = 32 };
+enum { LINE = 128, PACK_OUT = 256, THIN = 32 };
 
 // Numbers in a line.
 static inline int line_of(bool tf32) {
@@ -208,7 +208,7 @@ static inline int line_of(bool tf32) {
 }
 
 // Rows between layers lie as the tensor cores read them too: pieces of 64 rows and a line of columns, in the order of
-// rows, then columns; in a piece as in a panel.
+// rows, then columns; in a piece as in a pack.
 //
 // LayerNorm is moved behind the next product: with h what GELU gave, the next layer's z = W^T (scale (h - mean) / std
 // + shift) + b = (W^T (scale h) - mean u) / std + v, where u = W^T scale and v = W^T shift + b. So a block can have any
@@ -218,7 +218,7 @@ static inline int line_of(bool tf32) {
 // Without LayerNorm (mlp.norm false) h is GELU's result itself, z = W^T h + b, and nothing of the above is there: no fold,
 // stats, sums and norm, and of the sums over rows D_B and D_HEAD alone.
 struct mlp_layer {
-    void *w, *wt;                   // (e) panels; wt of the first layer is not there
+    void *w, *wt;                   // (e) packed; wt of the first layer is not there
     int in, in_pad;                 // in_pad: whole lines
     const float *b, *scale, *shift; // (e, width) of the linear layer, of LayerNorm
     float *fold;                    // (e, 2, width): u and v; not there for the first layer
@@ -227,11 +227,11 @@ struct mlp_layer {
     float2 *stats;                  // (e, rows, across): sums of h and h^2 over a tile's columns
     void *z; // (e) what GELU got, in the order of the products' registers; if backward is wanted
     void *d; // (e) pieces: gradient of z, divided by the spread of the row that the layer read
-    void *turned; // the same, transposed (mlp.cuh), for dW in TF32
-    void *ema;    // Nullable: (e) panels of the target weights
-    float2 *sums; // (e, rows, across): sums of dz u and dz (z - v)
-    float *parts; // (e, parts, MLP_SUMS, width) sums over rows; if dW is wanted
-    float *dw;    // (e, in, width)
+    void *transposed; // the same, transposed (mlp.cuh), for dW in TF32
+    void *ema;        // Nullable: (e) packed, of the target weights
+    float2 *sums;     // (e, rows, across): sums of dz u and dz (z - v)
+    float *parts;     // (e, parts, MLP_SUMS, width) sums over rows; if dW is wanted
+    float *dw;        // (e, in, width)
 };
 
 // Sums over rows: gradients of scale, shift, bias; d times the mean of the row that the layer read; of the head's
@@ -240,7 +240,9 @@ enum { D_SCALE, D_SHIFT, D_B, D_MEAN, D_HEAD, MLP_SUMS };
 enum { MLP_ROWS = 64, MLP_LAYERS = 8, MLP_WIDEST = 1024 };
 // Rows of a tile, that a block takes; and rows that are read of x at a time.
 enum { MLP_TILE = 128, X_ROWS = 32 };
-enum { MULTIPROCESSORS = 132 }; // of the largest Hopper GPUs, by which tiles and teams are chosen
+enum {
+    MULTIPROCESSORS = 132
+}; // of the largest Hopper GPUs, by which tiles and clusters are chosen
 struct mlp {
     int e, layers, width, in, out;
     bool tf32;  // else bf16
@@ -249,7 +251,7 @@ struct mlp {
     tensor x;   // (1, rows, in), rows padded
     mlp_layer layer[MLP_LAYERS];
     const float *head_w, *head_b; // (e, width, out), (e, out)
-    void *head_panel;             // (e) thin
+    void *head_packed;            // (e) thin
     float *head_fold;             // (e, 2, THIN)
     float *y;                     // (e, rows, out)
     const int *used;              // Nullable: rows that are wanted this time
@@ -258,7 +260,7 @@ struct mlp {
     const float *dy;  // (e, hi - lo, out)
     float *head_bias; // Nullable: (e, parts): sums for the head's db, if it has one output
     float *dx;        // Nullable: (e, hi - lo, dx_count), gradient of columns from dx_first on
-    void *dx_panel;   // those rows of the first matrix, transposed, as a thin one
+    void *dx_packed;  // those rows of the first matrix, transposed, as a thin one
     int dx_first, dx_count;
     double *norms;     // (dc_mlp_weight_blocks) of dW, squared
     bool early;        // other things go beside its dW
@@ -268,12 +270,12 @@ struct mlp {
 };
 bool dc_mlp_fits(const dc_cuda *cuda, int width, int in);
 int dc_mlp_tiles(int e, int rows, int width); // of 128 columns, of a layer
-int dc_mlp_across(int width, bool few);       // narrower ones if there are few
+int dc_mlp_across(int width, bool few);       // half as wide if there are few
 int dc_mlp_parts(const mlp *j);               // of the sums over rows
 dc_status dc_mlp_forward(dc_cuda *cuda, const mlp *j);
 dc_status dc_mlp_backward(dc_cuda *cuda, const mlp *j);
 // dW of the first layer, or of all the others. With `update`, which may then start before the column sums that it follows
-// are done: not dW but what the step makes of it, weights and panels (not for the first layer).
+// are done: not dW but what the step makes of it, weights and packed weights (not for the first layer).
 struct update_job;
 dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j, bool first, const update_job *update);
 int dc_mlp_weight_blocks(const mlp *j);
@@ -281,12 +283,12 @@ int dc_mlp_weight_blocks(const mlp *j);
 dc_status dc_mlp_head_weights(dc_cuda *cuda, const mlp *j, float *parts);
 dc_status dc_mlp_map(mlp *j); // x_map of x
 
-// ---- narrow ops: many small ones in one launch ----
-struct alignas(16) narrow { // as groups.cu has it
-    int op;                 // dc_op, NARROW_ZERO or NARROW_SEED
-    int input;              // -1: forward; else: gradient to this input
-    int e;                  // members
-    int64_t count;          // numbers a member, or rows of `cols` columns
+// ---- small_op ops: many small ones in one launch ----
+struct alignas(16) small_op { // as groups.cu has it
+    int op;                   // dc_op, SMALL_ZERO or SMALL_SEED
+    int input;                // -1: forward; else: gradient to this input
+    int e;                    // members
+    int64_t count;            // numbers a member, or rows of `cols` columns
     int cols;
     bool add;
     double a, b;
@@ -302,11 +304,11 @@ struct alignas(16) narrow { // as groups.cu has it
     int sum;     // forward of a reduction: number of its sum
     float scale; // gradient of a reduction: what all its numbers have in common
 };
-enum { NARROW_ZERO = DC_OPS, NARROW_SEED }; // 0, or a gradient that is known
+enum { SMALL_ZERO = DC_OPS, SMALL_SEED }; // 0, or a gradient that is known
 
-// As narrow.cu runs it. Every thread has slots, a number each; an instruction makes slot d of slots a, b and c and of the
+// As fused.cu runs it. Every thread has slots, a number each; an instruction makes slot d of slots a, b and c and of the
 // constants f and g, and leaves it in memory too if it has a place there.
-enum narrow_code {
+enum fused_code {
     N_COPY,
     N_CONST,
     N_ADD,
@@ -317,6 +319,9 @@ enum narrow_code {
     N_GATHER, // from p: place a
     N_DECAY,
     N_POWER,
+    N_EXP,
+    N_TANH,
+    N_ABS,
     N_SIGMOID,
     N_SOFTPLUS,
     N_LEAST, // of c slots from b on
@@ -326,6 +331,9 @@ enum narrow_code {
     N_CLIP_BACK, // from here on to N_LEAST_BACK: a is the gradient, b what the op read
     N_WITHIN_BACK,
     N_DECAY_BACK,
+    N_EXP_BACK,
+    N_TANH_BACK,
+    N_ABS_BACK,
     N_SIGMOID_BACK,
     N_SOFTPLUS_BACK,
     N_LEAST_BACK, // of number f among c slots from b on
@@ -338,17 +346,17 @@ enum narrow_code {
     N_LIKELIHOOD,
     N_SOFTMAX_BACK,
 };
-struct alignas(16) narrow_step {
+struct alignas(16) fused_step {
     short code, d, a, b, c;
     float f, g;
     int count; // numbers that there are
     float *p;  // Nullable
 };
-struct alignas(16) narrow_load { // of a number into a slot
+struct alignas(16) fused_load { // of a number into a slot
     const float *p;
     int count, slot;
 };
-struct alignas(16) narrow_measure { // of scale / mean |x| into a slot
+struct alignas(16) fused_measure { // of scale / mean |x| into a slot
     const float *x;
     int64_t step;
     int count, members;
@@ -356,30 +364,30 @@ struct alignas(16) narrow_measure { // of scale / mean |x| into a slot
     int slot;
 };
 // What lies between two barriers: its share of the lists. Instructions that do not depend on each other are on different
-// tracks, which blocks of their own take.
-enum { NARROW_TRACKS = 4 };
-struct narrow_track {
+// chains, which blocks of their own take.
+enum { FUSED_CHAINS = 4 };
+struct fused_chain {
     int load, load_end, step, step_end, most; // most: numbers
 };
-struct alignas(16) narrow_phase {
-    narrow_track track[NARROW_TRACKS];
+struct alignas(16) fused_phase {
+    fused_chain chain[FUSED_CHAINS];
     int measure, measure_end;
 };
-struct narrow_list {
+struct fused_list {
     const uint4 *words; // device: phases, loads, measures, steps, softmaxes follow each other
     int word_count, phases, loads, measures, steps, rows;
-    int slots, sums, tracks, blocks; // blocks: of all tracks
+    int slots, sums, chains, blocks; // blocks: of all chains
     double *partials;                // (sums, blocks)
 };
 bool dc_is_softmax(int op);                    // takes a row of columns at a time
 static inline bool dc_is_reduction(dc_op op) { // ends in one number
     return dc_rule(op)->op_class == DC_CLASS_REDUCTION;
 }
-int dc_narrow_sums(dc_op op);                             // that a reduction takes
-enum { NARROW_THREADS = 256 };                            // of a block
-int dc_narrow_blocks(const dc_cuda *cuda, bool barriers); // at most
-size_t dc_narrow_bytes(int words, int sums, int slots);   // of shared memory
-dc_status dc_narrow_run(dc_cuda *cuda, const narrow_list *list);
+int dc_small_sums(dc_op op);                             // that a reduction takes
+enum { FUSED_THREADS = 256 };                            // of a block
+int dc_fused_blocks(const dc_cuda *cuda, bool barriers); // at most
+size_t dc_fused_bytes(int words, int sums, int slots);   // of shared memory
+dc_status dc_fused_run(dc_cuda *cuda, const fused_list *list);
 
 // What is left of reductions when all groups are done: their sums, then ops on single numbers, in order.
 struct final_op {
@@ -398,28 +406,28 @@ dc_status dc_splice_bwd(dc_cuda *cuda, tensor dout, tensor dy, int column, bool 
 dc_status dc_splice_sum(dc_cuda *cuda, const mlp *j, tensor dy, bool add);
 
 // ---- update (update.cu) ----
-struct panels { // of a matrix, see mlp_layer
+struct packed_matrix { // of a matrix, see mlp_layer
     int64_t offset;
     int e, rows, cols;
     void *live, *ema,
-        *turned; // of the weights, of the target weights, of the transposed weights; or NULL
-    void *some;  // of the transposed rows from some_first on, thin; or NULL
+        *transposed; // of the weights, of the target weights, of the transposed weights; or NULL
+    void *some;      // of the transposed rows from some_first on, thin; or NULL
     int some_first, some_count;
 };
-struct piece { // that a block of the update takes
+struct update_span { // that a block of the update takes
     int64_t offset;
     int matrix, e, row; // a strip of rows of a member of a matrix; matrix -1: flat, `count` numbers
     int count;
-    int shadow; // of a flat one, all of whose numbers have bf16 copies: which; -1: they have none
+    int bf16_copy; // of a flat one, all of whose numbers have bf16 copies: which; -1: they have none
 };
-enum { PIECE = 4096, SECTOR = 32 };
+enum { SPAN_MOST = 4096, SECTOR = 32 };
 
-// Rows of a strip: they fill a sector of memory in the panels.
+// Rows of a strip: they fill a sector of memory in packed weights.
 static inline int strip_rows(bool tf32) {
     return SECTOR / (tf32 ? 4 : 2);
 }
 
-struct shadow { // bf16 copies of a matrix, rows padded
+struct bf16_copy { // bf16 copies of a matrix, rows padded
     int64_t offset;
     int e, rows, cols, ld;
     bf16 *live, *ema; // either may be NULL
@@ -459,21 +467,22 @@ struct update_job {
     bool whole_norm;        // the norm is taken of all gradients, not of parts that blocks left
     const final_op *finals; // (final_count)
     int final_count;
-    const shadow *
-        shadows; // (shadow_count); the first loose_count are copied after the update, the others with it
-    int shadow_count, loose_count;
-    const piece
-        *pieces; // (piece_count); the first train_count are updated here, the others with their dW
-    int piece_count, train_count;
-    const panels *matrices;
+    const bf16_copy *
+        copies; // (copy_count); the first loose_count are copied after the update, the others with it
+    int copy_count, loose_count;
+    const update_span
+        *spans; // (span_count); the first train_count are updated here, the others with their dW
+    int span_count, train_count;
+    const packed_matrix *matrices;
     int widest; // of their columns
-    bool tf32;  // what panels hold, else bf16
+    bool tf32;  // what packed weights hold, else bf16
 };
 enum { NORM_BLOCKS = 256, SUM_BLOCK = 128 };
 dc_status dc_column_sums(dc_cuda *cuda, const update_job *job);
 dc_status dc_update_run(dc_cuda *cuda, const update_job *job); // after the sums; not the networks'
 dc_status dc_tick_run(dc_cuda *cuda, const update_job *job);
-dc_status dc_shadows_copy(dc_cuda *cuda, const update_job *job); // loose ones, after all updates
-dc_status dc_shadows_run(dc_cuda *cuda, const update_job *job);  // and panels, without an update
+dc_status dc_copies_loose(dc_cuda *cuda, const update_job *job); // loose ones, after all updates
+dc_status dc_copies_refresh(dc_cuda *cuda,
+                            const update_job *job); // and packed weights, without an update
 
 #endif

@@ -1,4 +1,4 @@
-// What the kernels of whole networks share (mlp.cu, mlp_weights.cu): tiles, pieces, a row's mean and spread.
+// What the kernels of whole networks share: tiles, pieces, a row's mean and spread.
 #ifndef DC_CUDA_MLP_CUH
 #define DC_CUDA_MLP_CUH
 
@@ -37,17 +37,17 @@ template <typename T> __device__ static inline int place(int row, int column) {
 }
 
 // A gradient of TF32, transposed: 128 columns of 32 rows, a column being a line whose 16 bytes are swizzled as in a piece.
-enum { TURNED_ROWS = 32, TURNED_BYTES = COLUMNS * LINE };
-__device__ static inline char *turned_at(const mlp &j, void *p, int e, int row, int column) {
-    return (char *)p +
-           (((int64_t)e * j.rows + row) / TURNED_ROWS * (j.width / COLUMNS) + column / COLUMNS) *
-               TURNED_BYTES;
+enum { TRANSPOSED_ROWS = 32, TRANSPOSED_BYTES = COLUMNS * LINE };
+__device__ static inline char *transposed_at(const mlp &j, void *p, int e, int row, int column) {
+    return (char *)p + (((int64_t)e * j.rows + row) / TRANSPOSED_ROWS * (j.width / COLUMNS) +
+                        column / COLUMNS) *
+                           TRANSPOSED_BYTES;
 }
 
 // Where a number of it lies. Of eight rows those with even numbers come first: whoever multiplies by this reads the other
 // factor in that order, and so asks no bank of shared memory twice.
-__device__ static inline int turned_place(int row, int column) {
-    int at = row % TURNED_ROWS / 8 * 8 + row % 8 / 2 + row % 2 * 4;
+__device__ static inline int transposed_place(int row, int column) {
+    int at = row % TRANSPOSED_ROWS / 8 * 8 + row % 8 / 2 + row % 2 * 4;
     return column * LINE + ((at * 4) ^ ((column & 7) << 4));
 }
 
@@ -95,5 +95,11 @@ struct row_sums {
         return make_float2(m.x, rsqrtf(fmaxf(m.y - m.x * m.x, 0.0f) + 1e-6f));
     }
 };
+
+// ---- a network's launches ----
+dc_status dc_mlp_forward_layer(dc_cuda *cuda, const mlp *j, int layer);
+dc_status dc_mlp_backward_layer(dc_cuda *cuda, const mlp *j, int layer);
+dc_status dc_mlp_head(dc_cuda *cuda, const mlp *j);
+dc_status dc_mlp_dx(dc_cuda *cuda, const mlp *j); // of some inputs
 
 #endif

@@ -49,7 +49,7 @@ template <> struct kept_numbers<float> {
     }
 };
 
-// 16 bytes of a panel.
+// 16 bytes of a pack.
 template <typename T> struct some_weights;
 template <> struct some_weights<bf16> {
     alignas(16) float w[8];

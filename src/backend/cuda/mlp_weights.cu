@@ -10,7 +10,7 @@
 enum { DW_STAGES = 3, DW_STAGE = 4 * PIECE_BYTES, DW_THREADS = 256, DW_BLOCKS = 2 };
 template <typename T> struct chunk { // of rows, that a stage holds; pieces of 128 columns
     enum {
-        ROWS = sizeof(T) == 2 ? (int)MLP_ROWS : (int)TURNED_ROWS,
+        ROWS = sizeof(T) == 2 ? (int)MLP_ROWS : (int)TRANSPOSED_ROWS,
         PIECES = COLUMNS / (int)of<T>::SPAN,
         BYTES = ROWS * LINE
     };
@@ -21,7 +21,7 @@ struct dw_scratch { // beside the ring
 };
 enum { DW_BYTES = DW_STAGES * DW_STAGE + sizeof(dw_scratch) };
 static_assert(2 * chunk<bf16>::PIECES * chunk<bf16>::BYTES <= DW_STAGE &&
-                  chunk<float>::PIECES * chunk<float>::BYTES + TURNED_BYTES <= DW_STAGE,
+                  chunk<float>::PIECES * chunk<float>::BYTES + TRANSPOSED_BYTES <= DW_STAGE,
               "a stage holds a chunk of X and of d");
 static_assert(COLUMNS * COLUMNS * sizeof(float) <= DW_STAGES * DW_STAGE,
               "the ring holds the shares of a tile (gather_shares)");
@@ -34,14 +34,15 @@ struct dw_tile {
     int layer, e, in0, out0, chunks, first; // chunks of this block
 };
 
-template <typename T, int TEAM> __device__ static dw_tile find_tile(const mlp &j, int first_layer) {
+template <typename T, int SPLIT>
+__device__ static dw_tile find_tile(const mlp &j, int first_layer) {
     int at = blockIdx.x, i = first_layer, across = j.width / COLUMNS;
     for (;; i++) {
         int tiles = div_up(j.layer[i].in, COLUMNS) * across;
         if (at < tiles) break;
         at -= tiles;
     }
-    int all = div_up(j.hi - j.lo, chunk<T>::ROWS), each = div_up(all, TEAM),
+    int all = div_up(j.hi - j.lo, chunk<T>::ROWS), each = div_up(all, SPLIT),
         first = blockIdx.z * each;
     return dw_tile{
         i,    (int)blockIdx.y, at / across * COLUMNS, at % across * COLUMNS, min(each, all - first),
@@ -70,7 +71,7 @@ __device__ static void ask_chunk(const mlp &j, const dw_tile &t, const dw_ring<T
     }
     bulk_copy(at + PIECES * BYTES,
               ROWS == MLP_ROWS ? piece_at<T>(j, l.d, t.e, row, t.out0)
-                               : turned_at(j, l.turned, t.e, row, t.out0),
+                               : transposed_at(j, l.transposed, t.e, row, t.out0),
               PIECES * BYTES, barrier);
 }
 
@@ -94,26 +95,26 @@ __device__ static void load_corrections(const mlp &j, const dw_tile &t, dw_scrat
 }
 
 // Blocks of a cluster have sums over different rows: each adds up its part of the tile, in order, which is
-// numbers [rank * 64 / TEAM, (rank + 1) * 64 / TEAM) of the 64 that a thread has.
-template <int TEAM> __device__ static void gather_shares(float acc[64], char *shared, int rank) {
-    enum { EACH = 64 / TEAM };
-    cooperative_groups::cluster_group team = cooperative_groups::this_cluster();
-    team.sync(); // nobody reads its chunks any more
+// numbers [rank * 64 / SPLIT, (rank + 1) * 64 / SPLIT) of the 64 that a thread has.
+template <int SPLIT> __device__ static void gather_shares(float acc[64], char *shared, int rank) {
+    enum { EACH = 64 / SPLIT };
+    cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
+    cluster.sync(); // nobody reads its chunks any more
 #pragma unroll
-    for (int r = 0; r < TEAM; r++) {
-        float *there = (float *)team.map_shared_rank(shared, r) + rank * EACH * DW_THREADS;
+    for (int r = 0; r < SPLIT; r++) {
+        float *there = (float *)cluster.map_shared_rank(shared, r) + rank * EACH * DW_THREADS;
 #pragma unroll
         for (int i = 0; i < EACH; i++)
             there[i * DW_THREADS + threadIdx.x] = acc[r * EACH + i];
     }
-    team.sync();
+    cluster.sync();
 #pragma unroll
-    for (int r = 0; r < TEAM; r++)
+    for (int r = 0; r < SPLIT; r++)
 #pragma unroll
         for (int i = 0; i < EACH && r == rank; i++) {
             float sum = 0;
 #pragma unroll
-            for (int k = 0; k < TEAM; k++)
+            for (int k = 0; k < SPLIT; k++)
                 sum += ((float *)shared)[(k * EACH + i) * DW_THREADS + threadIdx.x];
             acc[r * EACH + i] = sum;
         }
@@ -127,13 +128,13 @@ template <> struct tile_product<bf16> {
                  d = r.address(c) + 2 * PIECE_BYTES;
 #pragma unroll
         for (int k = 0; k < MLP_ROWS / 16; k++)
-            mma_turned<COLUMNS>(acc, factor(x + k * 2048, 1024, PIECE_BYTES),
-                                factor(d + k * 2048, 1024, PIECE_BYTES), c || k);
+            mma_transposed<COLUMNS>(acc, factor(x + k * 2048, 1024, PIECE_BYTES),
+                                    factor(d + k * 2048, 1024, PIECE_BYTES), c || k);
     }
 };
 
 // TF32's products take no transposed factor from shared memory. So X goes through registers, and backward leaves d
-// transposed. Of eight rows lane t (of four) takes 2t and 2t + 1, see turned_place.
+// transposed. Of eight rows lane t (of four) takes 2t and 2t + 1, see transposed_place.
 template <> struct tile_product<float> {
     int at[4]; // of a lane's four numbers in the first eight rows
     __device__ tile_product() {
@@ -153,7 +154,7 @@ template <> struct tile_product<float> {
         products_begin();
 #pragma unroll
         for (int k = 0; k < 4; k++)
-            mma_held(acc, x[k], factor(r.address(c) + TURNED_BYTES + k * 32, 1024, 16), c || k);
+            mma_held(acc, x[k], factor(r.address(c) + TRANSPOSED_BYTES + k * 32, 1024, 16), c || k);
         products_end();
         products_wait<0>(); // x is free again
     }
@@ -161,14 +162,14 @@ template <> struct tile_product<float> {
 
 // ---- the update of a tile's weights ----
 
-// What a block has of a tile, in the ring's memory: the gradient, and in its place the new weights as panels hold them.
+// What a block has of a tile, in the ring's memory: the gradient, and in its place the new weights as they are packed.
 // Of bf16 both the weights and their EMA go into the place of a gradient, four numbers at a time; of TF32 the EMA has its
 // own, for ROWS rows.
-template <typename T, int TEAM> struct tile_share {
+template <typename T, int SPLIT> struct tile_share {
     enum {
-        WIDE = COLUMNS / TEAM,
+        WIDE = COLUMNS / SPLIT,
         LD = (WIDE + 4) * sizeof(float), // bytes between rows
-        ROWS = sizeof(T) == 2 || TEAM > 1 ? COLUMNS : TURNED_ROWS,
+        ROWS = sizeof(T) == 2 || SPLIT > 1 ? COLUMNS : TRANSPOSED_ROWS,
         BYTES = (COLUMNS + (sizeof(T) == 2 ? 0 : ROWS)) * LD,
     };
     char *p;
@@ -190,9 +191,9 @@ struct weight_place {
     bool ema; // there are target weights
 };
 
-template <typename T, int TEAM>
-__device__ static void update_rows(const weight_place &w, const tile_share<T, TEAM> &s, int row0) {
-    typedef tile_share<T, TEAM> share;
+template <typename T, int SPLIT>
+__device__ static void update_rows(const weight_place &w, const tile_share<T, SPLIT> &s, int row0) {
+    typedef tile_share<T, SPLIT> share;
     enum { EACH = share::WIDE / 4, AT_ONCE = 2 };
     static_assert(share::ROWS * EACH % (AT_ONCE * DW_THREADS) == 0, "threads have the same to do");
     for (int i0 = threadIdx.x; i0 < s.ROWS * EACH; i0 += AT_ONCE * DW_THREADS) {
@@ -222,9 +223,9 @@ __device__ static void update_rows(const weight_place &w, const tile_share<T, TE
     }
 }
 
-// Columns of the share are the panels' rows; a thread makes 16 bytes, two threads a sector.
-template <typename T, int TEAM, typename C>
-__device__ static void store_down(const weight_place &w, const tile_share<T, TEAM> &s, int row0,
+// Columns of the share are the packed matrix's rows; a thread makes 16 bytes, two threads a sector.
+template <typename T, int SPLIT, typename C>
+__device__ static void store_down(const weight_place &w, const tile_share<T, SPLIT> &s, int row0,
                                   void *to, C cell) {
     enum { EACH = 16 / sizeof(T) };
     for (int i = threadIdx.x; i < s.ROWS / EACH * s.WIDE; i += DW_THREADS) {
@@ -233,13 +234,13 @@ __device__ static void store_down(const weight_place &w, const tile_share<T, TEA
 #pragma unroll
         for (int k = 0; k < EACH; k++)
             v[k] = *cell(row + k, c);
-        *panel_place<T>(to, w.width, w.width, w.e, w.out0 + c, w.in0 + row) = *(uint4 *)v;
+        *packed_place<T>(to, w.width, w.width, w.e, w.out0 + c, w.in0 + row) = *(uint4 *)v;
     }
 }
 
 // Rows of the share are.
-template <typename T, int TEAM>
-__device__ static void store_along(const weight_place &w, const tile_share<T, TEAM> &s, int row0) {
+template <typename T, int SPLIT>
+__device__ static void store_along(const weight_place &w, const tile_share<T, SPLIT> &s, int row0) {
     enum { EACH = 16 / sizeof(T) };
     struct alignas(4 * sizeof(T)) four {
         T v[4];
@@ -250,13 +251,13 @@ __device__ static void store_along(const weight_place &w, const tile_share<T, TE
 #pragma unroll
         for (int k = 0; k < EACH / 4; k++)
             v[k] = *(const four *)s.live(row, c + 4 * k);
-        *panel_place<T>(w.l.wt, w.width, w.width, w.e, w.in0 + row, w.out0 + c) = *(uint4 *)v;
+        *packed_place<T>(w.l.wt, w.width, w.width, w.e, w.in0 + row, w.out0 + c) = *(uint4 *)v;
     }
 }
 
-// Adam and EMA of the share, whose gradient is there, and its panels.
-template <typename T, int TEAM>
-__device__ static void update_share(const weight_place &w, const tile_share<T, TEAM> &s) {
+// Adam and EMA of the share, whose gradient is there, and its packed weights.
+template <typename T, int SPLIT>
+__device__ static void update_share(const weight_place &w, const tile_share<T, SPLIT> &s) {
     for (int row0 = 0; row0 < COLUMNS; row0 += s.ROWS) {
         __syncthreads();
         update_rows(w, s, row0);
@@ -269,11 +270,11 @@ __device__ static void update_share(const weight_place &w, const tile_share<T, T
 
 // ---- the whole of it ----
 
-template <typename T, int TEAM>
+template <typename T, int SPLIT>
 __device__ static void run_weights(const mlp &j, int first_layer, double *norms,
                                    const update_job &u) {
     extern __shared__ __align__(1024) char shared[];
-    dw_tile t = find_tile<T, TEAM>(j, first_layer);
+    dw_tile t = find_tile<T, SPLIT>(j, first_layer);
     dw_scratch *s = (dw_scratch *)(shared + DW_STAGES * DW_STAGE);
     dw_ring<T> r(shared, s->barriers, DW_THREADS / 32);
     const mlp_layer &l = j.layer[t.layer];
@@ -289,20 +290,20 @@ __device__ static void run_weights(const mlp &j, int first_layer, double *norms,
     load_corrections(j, t, s);
     r.run(t.chunks, t.chunks, ask, [&](int c) { product.run(acc, r, c); });
     if (!u.plan) downstream_start();
-    if (TEAM > 1)
-        gather_shares<TEAM>(acc, shared, rank);
+    if (SPLIT > 1)
+        gather_shares<SPLIT>(acc, shared, rank);
     else
         __syncthreads();
     if (u.plan) upstream_wait();
     bool counts = u.plan && u.plan->go;
-    tile_share<T, TEAM> share = {shared};
+    tile_share<T, SPLIT> share = {shared};
     int64_t first = ((int64_t)t.e * l.in + t.in0) * j.width + t.out0;
     float *out = l.dw + first, squares = 0;
     if (u.plan) __syncthreads(); // nobody reads others' shares any more
 #pragma unroll
     for (int i = 0; i < 64; i += 2) {
         int row = threadIdx.x / 32 * 16 + i / 2 % 2 * 8 + lane / 4, c = i / 4 * 8 + lane % 4 * 2;
-        if (i / (64 / TEAM) != rank || t.in0 + row >= l.in) continue;
+        if (i / (64 / SPLIT) != rank || t.in0 + row >= l.in) continue;
         float2 v = make_float2(acc[i], acc[i + 1]);
         if (t.layer && j.norm) {
             float scale = s->scale[row], shift = s->shift[row];
@@ -375,12 +376,12 @@ template <typename T> __device__ static void run_head_weights(const mlp &j, floa
 }
 #endif // HOPPER
 
-template <typename T, int TEAM>
+template <typename T, int SPLIT>
 __global__ static void __launch_bounds__(DW_THREADS, DW_BLOCKS)
     weight_gradients(const __grid_constant__ mlp j, int first_layer, double *norms,
                      const __grid_constant__ update_job u) {
 #ifdef HOPPER
-    run_weights<T, TEAM>(j, first_layer, norms, u);
+    run_weights<T, SPLIT>(j, first_layer, norms, u);
 #endif
 }
 
@@ -401,8 +402,8 @@ static int weight_tiles(const mlp *j, bool first) {
 }
 
 // Blocks share the rows of a tile where there are few, so that it does not take long; not where other things go on beside
-// it, whose blocks would find no room. (Members of a population have the teams of single runs, so as to have their bytes.)
-static int team_for(const mlp *j, int tiles, bool first) {
+// it, whose blocks would find no room. (Members of a population split as single runs do, so as to have their bytes.)
+static int split_for(const mlp *j, int tiles, bool first) {
     int chunks = div_up(j->hi - j->lo, MLP_ROWS), most = MULTIPROCESSORS;
     if (!first) most = j->early ? 0 : MULTIPROCESSORS / 2;
     tiles *= j->e;
@@ -411,29 +412,29 @@ static int team_for(const mlp *j, int tiles, bool first) {
 
 static int weight_blocks(const mlp *j, bool first) {
     int tiles = weight_tiles(j, first);
-    return tiles * j->e * team_for(j, tiles, first);
+    return tiles * j->e * split_for(j, tiles, first);
 }
 
 int dc_mlp_weight_blocks(const mlp *j) {
     return weight_blocks(j, true) + weight_blocks(j, false);
 }
 
-template <int TEAM>
+template <int SPLIT>
 static dc_status start(dc_cuda *cuda, const mlp *j, bool first, const update_job *u) {
     double *norms = j->norms + (first ? 0 : weight_blocks(j, true));
-    return launch(cuda, j->tf32 ? weight_gradients<float, TEAM> : weight_gradients<bf16, TEAM>,
-                  dim3(weight_tiles(j, first), j->e, TEAM), DW_THREADS, DW_BYTES, TEAM, false,
+    return launch(cuda, j->tf32 ? weight_gradients<float, SPLIT> : weight_gradients<bf16, SPLIT>,
+                  dim3(weight_tiles(j, first), j->e, SPLIT), DW_THREADS, DW_BYTES, SPLIT, false,
                   "network(", *j, first ? 0 : 1, norms, *u);
 }
 
 dc_status dc_mlp_weights(dc_cuda *cuda, const mlp *j, bool first, const update_job *update) {
     static const update_job none = {};
     const update_job *u = update ? update : &none;
-    int tiles = weight_tiles(j, first), team = team_for(j, tiles, first);
+    int tiles = weight_tiles(j, first), split = split_for(j, tiles, first);
     if (!tiles) return DC_OK;
-    return team == 4   ? start<4>(cuda, j, first, u)
-           : team == 2 ? start<2>(cuda, j, first, u)
-                       : start<1>(cuda, j, first, u);
+    return split == 4   ? start<4>(cuda, j, first, u)
+           : split == 2 ? start<2>(cuda, j, first, u)
+                        : start<1>(cuda, j, first, u);
 }
 
 dc_status dc_mlp_head_weights(dc_cuda *cuda, const mlp *j, float *parts) {

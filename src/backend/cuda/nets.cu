@@ -67,6 +67,21 @@ static std::string trace_net(const dc_program *p, dc_ref head, net *out) {
     return "";
 }
 
+// Is gradient for other columns of an input asked of the same first layer by a network before this one? Those columns'
+// weights are packed for one of them.
+static bool other_columns(const dc_program *p, const net *n) {
+    const dc_node *x = node(p, n->x), *first = node(p, n->linear[0]);
+    for (const net &m : p->nets) {
+        const dc_node *before = node(p, m.x), *layer = node(p, m.linear[0]);
+        if (!m.back || !wants(p, layer, 0)) continue;
+        bool same = node(p, layer->in[1])->offset == node(p, first->in[1])->offset;
+        bool alike =
+            (int)before->a == (int)x->a && node(p, before->in[1])->cols == node(p, x->in[1])->cols;
+        if (same && !alike) return true;
+    }
+    return false;
+}
+
 // Does anybody but the network itself add to what it gives in backward, or want what it does not give? NULL: no.
 static const char *other_gradients(const dc_program *p, const net *n) {
     const dc_node *first = node(p, n->linear[0]);
@@ -75,6 +90,8 @@ static const char *other_gradients(const dc_program *p, const net *n) {
         if (adds(p, first, 0)) return "its input has other gradients";
         if (node(p, node(p, n->x)->in[1])->cols > THIN)
             return "more than 32 columns of its input have a gradient";
+        if (other_columns(p, n))
+            return "another use of its weights gives gradient to other columns";
     }
     for (dc_ref r : n->linear)
         if (wants(p, node(p, r), 1) && adds(p, node(p, r), 1))
@@ -110,15 +127,15 @@ void dc_nets_find(dc_program *p) {
     p->few = few_tiles(p);
 }
 
-// The panels of a matrix; live and stopped uses share them.
-static panels *panels_of(dc_program *p, const dc_node *w) {
-    for (panels &m : p->matrices)
+// The packed copies of a matrix; live and stopped uses share them.
+static packed_matrix *packed_of(dc_program *p, const dc_node *w) {
+    for (packed_matrix &m : p->matrices)
         if (m.offset == w->offset) return &m;
-    p->matrices.push_back(panels{w->offset, w->e, w->rows, w->cols});
+    p->matrices.push_back(packed_matrix{w->offset, w->e, w->rows, w->cols});
     return &p->matrices.back();
 }
 
-static dc_status take_panels(dc_program *p, void **mine, int e, int in, int out, void **seen) {
+static dc_status take_packed(dc_program *p, void **mine, int e, int in, int out, void **seen) {
     int wide = out <= THIN ? THIN : out, lines = div_up(in, line_of(is_tf32(p)));
     if (!*mine) DC_TRY(take(p, (size_t)e * (size_t)lines * LINE * (size_t)wide, mine));
     *seen = *mine;
@@ -127,8 +144,8 @@ static dc_status take_panels(dc_program *p, void **mine, int e, int in, int out,
 
 // Of the weights that a linear layer uses.
 static dc_status take_weights(dc_program *p, const dc_node *w, void **out) {
-    panels *m = panels_of(p, w);
-    return take_panels(p, w->use == DC_EMA ? &m->ema : &m->live, w->e, w->rows, w->cols, out);
+    packed_matrix *m = packed_of(p, w);
+    return take_packed(p, w->use == DC_EMA ? &m->ema : &m->live, w->e, w->rows, w->cols, out);
 }
 
 static const float *vector_of(const dc_program *p, dc_ref r) {
@@ -157,12 +174,12 @@ static dc_status take_layer(dc_program *p, const net *n, int i, mlp *j) {
     }
     DC_TRY(take(p, bytes, &l->h));
     if (!n->back) return DC_OK;
-    if (i) DC_TRY(take_panels(p, &panels_of(p, w)->turned, w->e, w->cols, w->rows, &l->wt));
+    if (i) DC_TRY(take_packed(p, &packed_of(p, w)->transposed, w->e, w->cols, w->rows, &l->wt));
     if (i && n->norm) DC_TRY(take(p, pairs, (void **)&l->sums));
     DC_TRY(take(p, bytes, &l->z));
     DC_TRY(take(p, bytes, &l->d));
     if (!n->weights) return DC_OK;
-    if (j->tf32) DC_TRY(take(p, bytes, &l->turned));
+    if (j->tf32) DC_TRY(take(p, bytes, &l->transposed));
     if (n->norm) DC_TRY(take(p, e * 2 * width * sizeof(float), (void **)&l->norm));
     DC_TRY(take(p, e * (size_t)j->parts * MLP_SUMS * width * sizeof(float), (void **)&l->parts));
     l->dw = (float *)grad_of(p, linear->in[1]).p;
@@ -183,7 +200,7 @@ static dc_status take_net(dc_program *p, net *n) {
     j->y = (float *)value_of(p, n->head).p;
     DC_TRY(dc_mlp_map(j));
     DC_TRY(take(p, (size_t)j->e * 2 * THIN * sizeof(float), (void **)&j->head_fold));
-    DC_TRY(take_weights(p, node(p, head->in[1]), &j->head_panel));
+    DC_TRY(take_weights(p, node(p, head->in[1]), &j->head_packed));
     if (n->back) {
         j->lo = head->lo;
         j->hi = head->hi;
@@ -198,11 +215,11 @@ static dc_status take_net(dc_program *p, net *n) {
         j->dx_first = (int)x->a;
         j->dx_count = node(p, x->in[1])->cols;
         const dc_node *w = node(p, first->in[1]);
-        panels *m = panels_of(p, w);
+        packed_matrix *m = packed_of(p, w);
         DC_CHECK(!m->some || (m->some_first == j->dx_first && m->some_count == j->dx_count));
         m->some_first = j->dx_first;
         m->some_count = j->dx_count;
-        DC_TRY(take_panels(p, &m->some, w->e, w->cols, THIN, &j->dx_panel));
+        DC_TRY(take_packed(p, &m->some, w->e, w->cols, THIN, &j->dx_packed));
         DC_TRY(take(p, sizeof(float) * (size_t)j->e * (size_t)(j->hi - j->lo) * (size_t)j->dx_count,
                     (void **)&j->dx));
     }
@@ -216,7 +233,7 @@ dc_status dc_nets_take(dc_program *p) {
         DC_TRY(take_net(p, &n));
     for (net &n : p->nets)
         for (size_t i = 0; i < n.linear.size() && n.weights; i++)
-            n.job.layer[i].ema = panels_of(p, node(p, node(p, n.linear[i])->in[1]))->ema;
+            n.job.layer[i].ema = packed_of(p, node(p, node(p, n.linear[i])->in[1]))->ema;
     return DC_OK;
 }
 

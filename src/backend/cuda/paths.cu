@@ -5,7 +5,7 @@
 
 // ---- what there is ----
 
-// Ops that pointwise groups take (narrow.cu interprets them): number by number, or a row per thread.
+// Ops that pointwise groups take (fused.cu interprets them): number by number, or a row per thread.
 enum group_kind { NOT_GROUPED, BY_NUMBER, BY_ROW, BY_SUM };
 static group_kind group_kind_of(dc_op op) {
     switch (op) {
@@ -16,6 +16,9 @@ static group_kind group_kind_of(dc_op op) {
     case DC_OP_within:
     case DC_OP_decay:
     case DC_OP_power:
+    case DC_OP_exp:
+    case DC_OP_tanh:
+    case DC_OP_abs:
     case DC_OP_sigmoid:
     case DC_OP_softplus:
     case DC_OP_ensemble_min:

@@ -4,8 +4,8 @@
 
 static plain_fn *find(dc_op op, bool back) {
     plain_fn *const kinds[] = {dc_plain_pointwise(op, back), dc_plain_reduction(op, back),
-                               dc_plain_rows(op, back), dc_plain_gather(op, back),
-                               dc_plain_iqe(op, back)};
+                               dc_plain_rows(op, back),      dc_plain_gather(op, back),
+                               dc_plain_iqe(op, back),       dc_plain_mrn(op, back)};
     for (plain_fn *f : kinds)
         if (f) return f;
     return NULL;
@@ -27,9 +27,20 @@ static dc_status take_marks(dc_program *p, dc_ref r) {
                 (void **)&p->plain[(size_t)r].marks);
 }
 
+// What mrn_pairs keeps of each pair and chunk, if there is a gradient.
+static dc_status take_pairs(dc_program *p, dc_ref r) {
+    const dc_node *n = node(p, r);
+    plain_memory *m = &p->plain[(size_t)r];
+    size_t count = (size_t)n->e * (size_t)n->rows * (size_t)n->cols * (size_t)n->a;
+    if (!trained(n)) return DC_OK;
+    DC_TRY(take(p, count * sizeof *m->kept, (void **)&m->kept));
+    return take(p, count * sizeof *m->which, (void **)&m->which);
+}
+
 dc_status dc_plain_take(dc_program *p, dc_ref r) {
     const dc_node *n = node(p, r);
     plain_memory *m = &p->plain[(size_t)r];
+    if (n->op == DC_OP_mrn_pairs) return take_pairs(p, r);
     if (p->path[(size_t)r] != PLAIN || !(dc_is_reduction(n->op) || n->op == DC_OP_iqe))
         return DC_OK;
     if (n->op == DC_OP_iqe) DC_TRY(take_marks(p, r));
@@ -53,6 +64,7 @@ static plain new_plain(const dc_program *p, dc_ref r, int input) {
     j.done = m->done;
     j.kept = m->kept;
     j.marks = m->marks;
+    j.which = m->which;
     return j;
 }
 

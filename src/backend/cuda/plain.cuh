@@ -36,6 +36,8 @@ struct plain {
     uint32_t *marks;
     tensor y1;
     bool add1;
+    int16_t *
+        which; // of mrn_pairs: columns of largest differences, from forward for backward (plain_mrn.cu)
 };
 
 // Members lie `step` numbers apart; one that serves all has step 0.
@@ -84,6 +86,7 @@ plain_fn *dc_plain_reduction(dc_op op, bool back); // likewise
 plain_fn *dc_plain_rows(dc_op op, bool back);      // plain_rows.cu
 plain_fn *dc_plain_gather(dc_op op, bool back);    // plain_gather.cu
 plain_fn *dc_plain_iqe(dc_op op, bool back);       // plain_iqe.cu
+plain_fn *dc_plain_mrn(dc_op op, bool back);       // plain_mrn.cu
 
 // to (+)= from, dense and of the same shape; and a copy in bf16 whose rows may be padded.
 dc_status dc_plain_copy(dc_cuda *cuda, tensor from, tensor to, bool add);

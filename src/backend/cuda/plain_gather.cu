@@ -18,6 +18,29 @@ __device__ static inline int64_t cells(const tensor &t) {
     return (int64_t)t.rows * t.cols;
 }
 
+__global__ static void columns_forward(plain j) {
+    int first = (int)j.a, cols = j.y.cols;
+    upstream_wait();
+    downstream_start();
+    for (int64_t i = my_first(); i < cells(j.y); i += my_stride())
+        *number(j.y, blockIdx.y, i) =
+            *number(j.x[0], blockIdx.y, i / cols * j.x[0].cols + first + i % cols);
+}
+
+// A thread per number of the gradient of x: those of other columns are 0.
+__global__ static void columns_backward(plain j) {
+    int first = (int)j.a, cols = j.dy.cols;
+    upstream_wait();
+    downstream_start();
+    for (int64_t i = my_first(); i < cells(j.y); i += my_stride()) {
+        int c = (int)(i % j.y.cols) - first;
+        bool inside = c >= 0 && c < cols;
+        float v = inside ? *number(j.dy, blockIdx.y, i / j.y.cols * cols + c) : 0;
+        float *to = number(j.y, blockIdx.y, i);
+        *to = j.add ? *to + v : v;
+    }
+}
+
 // y = x[index], 0 where the index is negative.
 __global__ static void unpack_forward(plain j) {
     upstream_wait();
@@ -48,6 +71,20 @@ __global__ static void pick_best_forward(plain j) {
         for (int k = 1; k < group; k++)
             if (worth[k] > worth[best]) best = k;
         *number(j.y, 0, i) = *number(j.x[1], 0, (i / cols * group + best) * cols + i % cols);
+    }
+}
+
+// The largest of `group` rows of one number; NaN if one is.
+__global__ static void group_max_forward(plain j) {
+    int group = (int)j.a;
+    upstream_wait();
+    downstream_start();
+    for (int64_t i = my_first(); i < j.y.rows; i += my_stride()) {
+        const float *of = number(j.x[0], blockIdx.y, i * group);
+        float most = of[0];
+        for (int k = 1; k < group; k++)
+            if (!(of[k] <= most) && most == most) most = of[k];
+        *number(j.y, blockIdx.y, i) = most;
     }
 }
 
@@ -131,12 +168,16 @@ static dc_status no_gradient(dc_cuda *, const plain *) {
 
 plain_fn *dc_plain_gather(dc_op op, bool back) {
     switch (op) {
+    case DC_OP_columns:
+        return back ? by_numbers<columns_backward> : by_numbers<columns_forward>;
     case DC_OP_unpack:
         return back ? no_gradient : by_numbers<unpack_forward>;
     case DC_OP_repeat:
         return back ? no_gradient : by_numbers<repeat_forward>;
     case DC_OP_pick_best:
         return back ? no_gradient : by_numbers<pick_best_forward>;
+    case DC_OP_group_max:
+        return back ? no_gradient : by_numbers<group_max_forward>;
     case DC_OP_ensemble_min:
         return back ? by_numbers<ensemble_backward<false>> : by_numbers<ensemble_forward<false>>;
     case DC_OP_ensemble_mean:

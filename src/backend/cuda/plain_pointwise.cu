@@ -5,7 +5,10 @@
 #define POINTWISE_OPS(F)                                                                           \
     F(add)                                                                                         \
     F(mul)                                                                                         \
-    F(affine) F(clip) F(within) F(decay) F(power) F(exp) F(sigmoid) F(softplus) F(relu) F(side)
+    F(affine)                                                                                      \
+    F(clip)                                                                                        \
+    F(within)                                                                                      \
+    F(decay) F(power) F(exp) F(tanh) F(abs) F(sigmoid) F(softplus) F(linex) F(relu) F(side)
 #define REDUCTION_OPS(F) F(mean) F(expectile) F(bce) F(square) F(relative_mean)
 
 struct numbers { // operands of such an op
@@ -65,10 +68,16 @@ __device__ static inline float value(float x, float y, float z, float a, float b
         return powf(a, x);
     case DC_OP_exp:
         return expf(x);
+    case DC_OP_tanh:
+        return tanhf(x);
+    case DC_OP_abs:
+        return fabsf(x);
     case DC_OP_sigmoid:
         return logistic(x);
     case DC_OP_softplus:
         return softplus(x);
+    case DC_OP_linex:
+        return x - y > a ? x - y : b * expf(x - y) - x;
     case DC_OP_relu:
         return positive(x);
     case DC_OP_side:
@@ -100,10 +109,16 @@ __device__ static inline float slope(int i, float g, float x, float y, float z, 
         return x <= 0 ? 0 : g * -a * powf(1 + x, -(a + 1));
     case DC_OP_exp:
         return g * expf(x);
+    case DC_OP_tanh:
+        return g * (1 - tanhf(x) * tanhf(x));
+    case DC_OP_abs:
+        return x > 0 ? g : x < 0 ? -g : 0;
     case DC_OP_sigmoid:
         return g * logistic(x) * (1 - logistic(x));
     case DC_OP_softplus:
         return g * logistic(x);
+    case DC_OP_linex:
+        return x - y > a ? g : g * (b * expf(x - y) - 1);
     case DC_OP_relu:
         return x > 0 ? g : 0;
     case DC_OP_expectile:

@@ -156,6 +156,26 @@ __global__ static void expected_backward(plain j) {
             [&](int c) { return g * expf(x[c] - total) * (q[c] - mean); });
 }
 
+__global__ static void log_sum_forward(plain j) {
+    row w = my_row();
+    upstream_wait();
+    downstream_start();
+    if (w.r >= j.y.rows) return;
+    float total = log_sum(row_of(j.x[0], w), j.x[0].cols, w.lane);
+    if (w.lane == 0) *row_to(j.y, w) = total;
+}
+
+// dx = dy softmax(x)
+__global__ static void log_sum_backward(plain j) {
+    row w = my_row();
+    upstream_wait();
+    downstream_start();
+    if (w.r >= j.y.rows) return;
+    const float *x = row_of(j.x[0], w), g = *row_of(j.dy, w);
+    float total = log_sum(x, j.y.cols, w.lane);
+    put_row(row_to(j.y, w), j.y.cols, w.lane, j.add, [&](int c) { return g * expf(x[c] - total); });
+}
+
 // ---- log_likelihood: a reduction whose terms are rows ----
 
 __global__ static void likelihood_forward(plain j) {
@@ -213,6 +233,8 @@ plain_fn *dc_plain_rows(dc_op op, bool back) {
         return back ? by_rows<pair_backward<false>> : by_rows<pair_forward<false>>;
     case DC_OP_normalise:
         return back ? by_rows<normalise_backward> : by_rows<normalise_forward>;
+    case DC_OP_logsumexp:
+        return back ? by_rows<log_sum_backward> : by_rows<log_sum_forward>;
     case DC_OP_expected:
         return back ? by_rows<expected_backward> : by_rows<expected_forward>;
     case DC_OP_log_likelihood:

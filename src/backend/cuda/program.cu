@@ -1,6 +1,6 @@
 // A graph compiled for the device: every node gets memory of its own, the update its lists. With bf16, what flows between
-// layers is bf16, and matrices have bf16 copies; weights, gradients of weights, losses and Adam stay float. units.cu has
-// forward and backward as units, step.cu starts them.
+// layers is bf16, and matrices have bf16 copies; weights, gradients of weights, losses and Adam stay float. tasks.cu has
+// forward and backward as tasks, step.cu starts them.
 #include "backend/cuda/plain.cuh"
 #include "backend/cuda/program.cuh"
 
@@ -65,7 +65,8 @@ static void decide(dc_program *p) {
 
 static dc_status take_tensor(dc_program *p, tensor *t, int e, int rows, int cols, bool pad,
                              bool half) {
-    int unit = half ? line_of(false) : 8, ld = pad ? (cols + unit - 1) / unit * unit : cols;
+    int multiple = half ? line_of(false) : 8,
+        ld = pad ? (cols + multiple - 1) / multiple * multiple : cols;
     *t = tensor{NULL, e, rows, cols, ld, (int64_t)rows * ld, half};
     return take(p, (size_t)e * rows * ld * (half ? 2 : 4), &t->p);
 }
@@ -172,7 +173,7 @@ static dc_status take_slabs(dc_program *p) {
 }
 
 // bf16 copies of the matrices that products read. Live and stopped uses share one.
-static dc_status take_shadows(dc_program *p) {
+static dc_status take_copies(dc_program *p) {
     for (dc_ref r = 0; p->spec.precision == DC_BF16 && r < p->g->count; r++) {
         const dc_node *n = node(p, r);
         if (n->op != DC_OP_linear || is_head(p, r) || !p->half[n->in[0]] || inside_net(p, r))
@@ -181,7 +182,7 @@ static dc_status take_shadows(dc_program *p) {
         tensor *copy = &p->copy[n->in[1]];
         if (copy->p) continue;
         bool ema = w->use == DC_EMA, found = false;
-        for (shadow &s : p->shadows) {
+        for (bf16_copy &s : p->copies) {
             if (s.offset != w->offset) continue;
             bf16 **mine = ema ? &s.ema : &s.live;
             if (!*mine) DC_TRY(take(p, (size_t)w->e * w->rows * s.ld * 2, (void **)mine));
@@ -189,11 +190,11 @@ static dc_status take_shadows(dc_program *p) {
             found = true;
         }
         if (found) continue;
-        shadow s = {w->offset, w->e, w->rows, w->cols, (w->cols + 7) / 8 * 8, NULL, NULL};
+        bf16_copy s = {w->offset, w->e, w->rows, w->cols, (w->cols + 7) / 8 * 8, NULL, NULL};
         bf16 **mine = ema ? &s.ema : &s.live;
         DC_TRY(take(p, (size_t)w->e * w->rows * s.ld * 2, (void **)mine));
         *copy = tensor{*mine, w->e, w->rows, w->cols, s.ld, (int64_t)w->rows * s.ld, true};
-        p->shadows.push_back(s);
+        p->copies.push_back(s);
     }
     return DC_OK;
 }
@@ -266,7 +267,7 @@ static std::vector<span> spans_with_share(const dc_program *p) {
     return all;
 }
 
-// The others were written into the slab by a unit. A sum of nothing that is added to them gives their share.
+// The others were written into the slab by a task. A sum of nothing that is added to them gives their share.
 static void push_written(dc_program *p, int64_t from, int64_t to) {
     if (from >= to) return;
     p->sums.push_back(
@@ -291,38 +292,38 @@ static void list_written(dc_program *p) {
 // ---- building ----
 
 // Can a bf16 copy be written number by number as its matrix is updated? Else it is loose.
-static bool is_loose(const dc_program *p, const shadow &s) {
-    for (const panels &m : p->matrices)
+static bool is_loose(const dc_program *p, const bf16_copy &s) {
+    for (const packed_matrix &m : p->matrices)
         if (m.offset == s.offset) return true;
     return s.ld != s.cols || s.offset % 4 != 0;
 }
 
-static int64_t end_of(const shadow &s) {
+static int64_t end_of(const bf16_copy &s) {
     return s.offset + (int64_t)s.e * s.rows * s.cols;
 }
 
-// The flat piece that begins at `at` and ends at `end` at the latest: inside of one bf16 copy, or of none.
-static piece flat_piece(const dc_program *p, int64_t at, int64_t end) {
+// The flat span that begins at `at` and ends at `end` at the latest: inside of one bf16 copy, or of none.
+static update_span flat_span(const dc_program *p, int64_t at, int64_t end) {
     int which = -1;
-    end = std::min(end, at + PIECE);
-    for (int i = p->job[1].loose_count; i < (int)p->shadows.size(); i++) {
-        const shadow &s = p->shadows[(size_t)i];
+    end = std::min(end, at + SPAN_MOST);
+    for (int i = p->job[1].loose_count; i < (int)p->copies.size(); i++) {
+        const bf16_copy &s = p->copies[(size_t)i];
         if (s.offset > at) end = std::min(end, s.offset);
         if (s.offset > at || end_of(s) <= at) continue;
         which = i;
         end = std::min(end, end_of(s));
     }
-    return piece{at, -1, 0, 0, (int)(end - at), which};
+    return update_span{at, -1, 0, 0, (int)(end - at), which};
 }
 
-// What the update walks over: matrices with panels in strips of rows, the rest in flat spans.
-static void list_pieces(dc_program *p, std::vector<piece> *out) {
+// What the update walks over: matrices with packed copies in strips of rows, the rest in flat spans.
+static void list_spans(dc_program *p, std::vector<update_span> *out) {
     std::sort(p->matrices.begin(), p->matrices.end(),
-              [](const panels &a, const panels &b) { return a.offset < b.offset; });
+              [](const packed_matrix &a, const packed_matrix &b) { return a.offset < b.offset; });
     int64_t at = 0;
     auto span = [&](int64_t end) {
         for (; at < end; at += out->back().count)
-            out->push_back(flat_piece(p, at, end));
+            out->push_back(flat_span(p, at, end));
         at = end;
     };
     auto flat = [&](int64_t end) {
@@ -330,12 +331,12 @@ static void list_pieces(dc_program *p, std::vector<piece> *out) {
         span(end);
     };
     for (int m = 0; m < (int)p->matrices.size(); m++) {
-        const panels *f = &p->matrices[(size_t)m];
+        const packed_matrix *f = &p->matrices[(size_t)m];
         flat(f->offset);
         for (int e = 0; e < f->e; e++)
             for (int row = 0; row < f->rows; row += strip_rows(is_tf32(p)))
-                out->push_back(
-                    piece{f->offset + ((int64_t)e * f->rows + row) * f->cols, m, e, row, 0, -1});
+                out->push_back(update_span{f->offset + ((int64_t)e * f->rows + row) * f->cols, m, e,
+                                           row, 0, -1});
         at = f->offset + (int64_t)f->e * f->rows * f->cols;
         at = (at + 3) / 4 * 4;
     }
@@ -344,9 +345,9 @@ static void list_pieces(dc_program *p, std::vector<piece> *out) {
 
 // Part of the update: weights in [from, to), with sums over rows that are left.
 static dc_status upload_part(dc_program *p, update_job *j, int64_t from, int64_t to,
-                             const std::vector<piece> &all) {
+                             const std::vector<update_span> &all) {
     std::vector<int2> blocks;
-    std::vector<piece> pieces;
+    std::vector<update_span> spans;
     for (int s = 0; s < (int)p->sums.size(); s++) {
         if (p->sums[(size_t)s].later) continue;
         int64_t offset = p->sums[(size_t)s].out - p->slabs.grad;
@@ -354,34 +355,33 @@ static dc_status upload_part(dc_program *p, update_job *j, int64_t from, int64_t
              at += SUM_BLOCK)
             blocks.push_back(make_int2(s, at));
     }
-    for (const piece &f : all)
-        if (f.offset >= from && f.offset < to) pieces.push_back(f);
-    auto here = [p](const piece &f) {
+    for (const update_span &f : all)
+        if (f.offset >= from && f.offset < to) spans.push_back(f);
+    auto here = [p](const update_span &f) {
         return f.matrix < 0 || !dc_nets_update(p, p->matrices[(size_t)f.matrix].offset);
     };
-    j->train_count =
-        (int)(std::stable_partition(pieces.begin(), pieces.end(), here) - pieces.begin());
+    j->train_count = (int)(std::stable_partition(spans.begin(), spans.end(), here) - spans.begin());
     j->sum_count = (int)blocks.size();
-    j->piece_count = (int)pieces.size();
+    j->span_count = (int)spans.size();
     j->norm_count = j->whole_norm ? NORM_BLOCKS : j->sum_count + 1;
     DC_TRY(take(p, (size_t)j->norm_count * sizeof(double), (void **)&j->norms));
     update_plan plan = {};
     DC_TRY(upload(p, &plan, sizeof plan, (void **)&j->plan));
-    if (!pieces.empty())
-        DC_TRY(upload(p, pieces.data(), pieces.size() * sizeof(piece), (void **)&j->pieces));
+    if (!spans.empty())
+        DC_TRY(upload(p, spans.data(), spans.size() * sizeof(update_span), (void **)&j->spans));
     if (blocks.empty()) return DC_OK;
     return upload(p, blocks.data(), blocks.size() * sizeof(int2), (void **)&j->sum_blocks);
 }
 
 static dc_status upload_parts(dc_program *p) {
-    std::vector<piece> pieces;
-    list_pieces(p, &pieces);
+    std::vector<update_span> spans;
+    list_spans(p, &spans);
     update_job *rest = &p->job[1], *early = &p->job[0];
     if (!p->sums.empty())
         DC_TRY(
             upload(p, p->sums.data(), p->sums.size() * sizeof(column_sum), (void **)&rest->sums));
-    if (!p->matrices.empty()) // which list_pieces has put in order
-        DC_TRY(upload(p, p->matrices.data(), p->matrices.size() * sizeof(panels),
+    if (!p->matrices.empty()) // which list_spans has put in order
+        DC_TRY(upload(p, p->matrices.data(), p->matrices.size() * sizeof(packed_matrix),
                       (void **)&rest->matrices));
     rest->whole_norm = !p->shares_norm;
     DC_TRY(dc_nets_norms(p, rest));
@@ -389,13 +389,13 @@ static dc_status upload_parts(dc_program *p) {
     *early = *rest;
     early->last = false;
     if (p->cut) {
-        DC_TRY(upload_part(p, early, 0, p->cut, pieces));
+        DC_TRY(upload_part(p, early, 0, p->cut, spans));
         rest->before = early->plan;
     }
-    return upload_part(p, rest, p->cut, p->slabs.size, pieces);
+    return upload_part(p, rest, p->cut, p->slabs.size, spans);
 }
 
-// Metrics are read while the next step's units are at work, so what a unit makes is copied at the step's end.
+// Metrics are read while the next step's tasks are at work, so what a task makes is copied at the step's end.
 static dc_status list_metrics(dc_program *p, std::vector<const float *> *out) {
     for (int i = 0; i < p->spec.metric_count; i++) {
         dc_ref r = p->spec.metrics[i];
@@ -432,15 +432,15 @@ static dc_status upload_lists(dc_program *p) {
         DC_TRY(upload(p, metrics.data(), metrics.size() * sizeof(float *), (void **)&j->metrics));
     if (p->g->loss >= 0) j->loss = (const float *)value_of(p, p->g->loss).p;
     j->tf32 = is_tf32(p);
-    for (const panels &m : p->matrices)
+    for (const packed_matrix &m : p->matrices)
         j->widest = m.cols > j->widest ? m.cols : j->widest;
-    auto loose = [p](const shadow &s) { return is_loose(p, s); };
-    j->shadow_count = (int)p->shadows.size();
-    j->loose_count = (int)(std::stable_partition(p->shadows.begin(), p->shadows.end(), loose) -
-                           p->shadows.begin());
-    if (j->shadow_count)
+    auto loose = [p](const bf16_copy &s) { return is_loose(p, s); };
+    j->copy_count = (int)p->copies.size();
+    j->loose_count =
+        (int)(std::stable_partition(p->copies.begin(), p->copies.end(), loose) - p->copies.begin());
+    if (j->copy_count)
         DC_TRY(
-            upload(p, p->shadows.data(), p->shadows.size() * sizeof(shadow), (void **)&j->shadows));
+            upload(p, p->copies.data(), p->copies.size() * sizeof(bf16_copy), (void **)&j->copies));
     return upload_parts(p);
 }
 
@@ -469,7 +469,7 @@ static std::vector<cudaEvent_t *> events_of(dc_program *p) {
                                       &p->early, &p->updated, &p->ticked};
     for (part_events &e : p->parts_done)
         all.insert(all.end(), {&e.begin, &e.summed, &e.inputs, &e.rest, &e.more});
-    for (unit &u : p->units)
+    for (task &u : p->tasks)
         if (u.awaited) all.push_back(&u.done);
     return all;
 }
@@ -503,12 +503,12 @@ static dc_status build(dc_program *p) {
     dc_groups_scalars(p);
     DC_TRY(take_slabs(p));
     DC_TRY(take_nodes(p));
-    DC_TRY(take_shadows(p));
+    DC_TRY(take_copies(p));
     DC_TRY(dc_nets_take(p));
-    dc_units_order(p);
+    dc_tasks_order(p);
     list_sums(p);
     list_written(p);
-    dc_units_lanes(p);
+    dc_tasks_streams(p);
     DC_TRY(make_events(p));
     return upload_lists(p);
 }
@@ -571,6 +571,6 @@ extern "C" dc_status dc_program_value(dc_program *p, dc_ref r, float *out) {
 
 extern "C" dc_status dc_program_refresh(dc_program *p) {
     for (int i = p->cut ? 0 : 1; i < 2; i++)
-        DC_TRY(dc_shadows_run(p->cuda, &p->job[i]));
+        DC_TRY(dc_copies_refresh(p->cuda, &p->job[i]));
     return DC_OK;
 }

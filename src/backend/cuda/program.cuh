@@ -1,4 +1,4 @@
-// A program as its files see it: program.cu builds it, paths.cu says how each node is computed, units.cu puts things in
+// A program as its files see it: program.cu builds it, paths.cu says how each node is computed, tasks.cu puts things in
 // order, step.cu starts them. nets.cu has networks of equal layers, groups.cu has pointwise ops that go together, plain.cu
 // has all that no such pass takes over.
 #ifndef DC_CUDA_PROGRAM_CUH
@@ -18,7 +18,7 @@ enum node_path {
     PLAIN // a launch of its own (plain.cu)
 };
 
-struct unit { // one thing to start
+struct task { // one thing to start
     enum kind {
         FORWARD,
         WEIGHTS,
@@ -36,35 +36,37 @@ struct unit { // one thing to start
     int input;   // GRADIENT of a plain op: to this input
     std::vector<int> reads,
         writes; // keys: r is node r's value, count + r its gradient, 2 count + r its sums, 3 count + r its gradient in bf16
-    std::vector<int> waits; // units of other lanes that must be done first
-    int lane;
-    bool awaited; // by another lane, so it leaves an event
+    std::vector<int> waits; // tasks of other streams that must be done first
+    int stream;
+    bool awaited; // by another stream, so it leaves an event
     bool late;    // the early part of the update need not wait for it
     cudaEvent_t done;
 };
 
-struct narrow_op { // that waits to go, with keys as a unit has them
-    narrow op;
+struct waiting_op { // that waits to go, with keys as a task has them
+    small_op op;
     std::vector<int> reads, writes;
 };
 
-struct group { // of narrow ops, one launch
-    std::vector<narrow> ops;
+struct group { // of small_op ops, one launch
+    std::vector<small_op> ops;
     int phase; // the first op since the last barrier
-    std::vector<narrow_phase> phases;
-    std::vector<narrow_load> loads;
-    std::vector<narrow_measure> measures;
-    std::vector<narrow_step> steps;
-    std::vector<narrow> rows; // softmaxes
+    std::vector<fused_phase> phases;
+    std::vector<fused_load> loads;
+    std::vector<fused_measure> measures;
+    std::vector<fused_step> steps;
+    std::vector<small_op> rows; // softmaxes
     std::vector<int> reads, writes;
-    narrow_list list;
+    fused_list list;
 };
 
-struct plain_memory { // of a plain op that adds up: see struct plain
+struct
+    plain_memory { // of a plain op that adds up, or keeps something for backward: see struct plain
     double *sums;
     unsigned *done;
     float *kept;
     uint32_t *marks; // of iqe, Nullable
+    int16_t *which;  // of mrn_pairs, Nullable
     tensor half[2];  // of pair_dot in bf16: its inputs as the product reads them
 };
 
@@ -111,14 +113,14 @@ struct dc_program {
     std::vector<net> nets;
     std::vector<int> net_of; // node -> the network that computes it, -1
     bool few;                // their tiles do not fill the device
-    std::vector<panels> matrices;
-    std::vector<unit> units;
+    std::vector<packed_matrix> matrices;
+    std::vector<task> tasks;
     std::vector<group> groups;
-    std::vector<narrow_op> waiting;
+    std::vector<waiting_op> waiting;
     std::vector<double> scalar_grad; // of DEFERRED nodes
     std::vector<final_op> finals;
     std::vector<column_sum> sums;
-    std::vector<shadow> shadows;
+    std::vector<bf16_copy> copies;
     update_job job[2]; // what goes early, if anything does; the rest
     int64_t cut;       // weights before it go early; 0: none
     // Where gradients lie, and who adds up their norm. After dc_program_gradients all lie in slabs.grad. A step with
@@ -271,11 +273,11 @@ dc_status dc_plain_backward(dc_program *p, dc_ref r, int input);
 bool dc_plain_pairs(const dc_program *p,
                     dc_ref r); // does the launch for input 0 make the gradient to input 1 as well?
 
-// ---- units.cu ----
-void dc_push_unit(dc_program *p, unit::kind what, dc_ref r, int input = -1);
-void dc_units_order(dc_program *p); // forward, backward, and pointwise ops that nothing waits for
-void dc_units_lanes(dc_program *p);
-int dc_units_last(const dc_program *p, int lane, bool late); // of a lane, late or not; -1: none
+// ---- tasks.cu ----
+void dc_push_task(dc_program *p, task::kind what, dc_ref r, int input = -1);
+void dc_tasks_order(dc_program *p); // forward, backward, and pointwise ops that nothing waits for
+void dc_tasks_streams(dc_program *p);
+int dc_tasks_last(const dc_program *p, int stream, bool late); // of a stream, late or not; -1: none
 
 // ---- program.cu ----
 // Sums that a layer left in `count` parts become the gradient of input i of node n.
@@ -305,11 +307,11 @@ void dc_group_flush_all(dc_program *p);
 dc_status dc_groups_upload(dc_program *p);
 std::vector<int> dc_value_keys(const dc_program *p, const dc_node *n);
 
-// ---- narrow_steps.cu ----
-bool dc_narrow_reads(const narrow *n, int i); // does a number need input i at its own place?
-int dc_narrow_load(group *g, const float *p, int64_t count, int64_t step, int e); // a slot for it
-int dc_narrow_slots(group *g, int count);                                         // new ones
-void dc_narrow_steps(group *g, const narrow *n); // the op's, once it has its slots
-void dc_narrow_split(group *g, int most); // the whole group, to tracks on at most so many blocks
+// ---- fused_steps.cu ----
+bool dc_small_reads(const small_op *n, int i); // does a number need input i at its own place?
+int dc_fused_load(group *g, const float *p, int64_t count, int64_t step, int e); // a slot for it
+int dc_fused_slots(group *g, int count);                                         // new ones
+void dc_fused_steps(group *g, const small_op *n); // the op's, once it has its slots
+void dc_fused_split(group *g, int most); // the whole group, to chains on at most so many blocks
 
 #endif

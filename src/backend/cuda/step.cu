@@ -1,5 +1,5 @@
-// A step as launches on lanes: layers and units, then the update, in two parts where some weights can go early, with the
-// rows of the next step made beside it. What there is to start, program.cu and units.cu have found out.
+// A step as launches on streams: layers and tasks, then the update, in two parts where some weights can go early, with the
+// rows of the next step made beside it. What there is to start, program.cu and tasks.cu have found out.
 #include "backend/cuda/plain.cuh"
 #include "backend/cuda/program.cuh"
 
@@ -132,82 +132,82 @@ static dc_status backward(dc_program *p, dc_ref r, int input) {
     return norm_bwd(p, r);
 }
 
-// ---- units ----
+// ---- tasks ----
 
 static dc_status net_gradients(dc_program *p, const mlp *j) {
     DC_TRY(dc_mlp_weights(p->cuda, j, true, NULL));
     return dc_mlp_weights(p->cuda, j, false, NULL);
 }
 
-static dc_status start(dc_program *p, const unit *u) {
+static dc_status start(dc_program *p, const task *u) {
     switch (u->what) {
-    case unit::FORWARD:
+    case task::FORWARD:
         return forward(p, u->node);
-    case unit::GRADIENT:
+    case task::GRADIENT:
         return backward(p, u->node, u->input);
-    case unit::WEIGHTS:
+    case task::WEIGHTS:
         return linear_dw(p, u->node);
-    case unit::CAST:
+    case task::CAST:
         return dc_plain_cast(p->cuda, grad_of(p, u->node), p->cast[(size_t)u->node]);
-    case unit::ZERO: {
+    case task::ZERO: {
         tensor t = grad_of(p, u->node);
         CU(cudaMemsetAsync(t.p, 0, (size_t)t.e * t.rows * t.ld * (t.half ? 2 : 4),
                            p->cuda->stream));
         return DC_OK;
     }
-    case unit::NET:
+    case task::NET:
         return dc_mlp_forward(p->cuda, &p->nets[(size_t)u->node].job);
-    case unit::NET_BACK:
+    case task::NET_BACK:
         return dc_mlp_backward(p->cuda, &p->nets[(size_t)u->node].job);
-    case unit::NET_WEIGHTS:
+    case task::NET_WEIGHTS:
         return net_gradients(p, &p->nets[(size_t)u->node].job);
-    case unit::NET_HEAD: {
+    case task::NET_HEAD: {
         const net *n = &p->nets[(size_t)u->node];
         return dc_mlp_head_weights(p->cuda, &n->job, p->parts[(size_t)n->head].p);
     }
-    case unit::GROUP: {
+    case task::GROUP: {
         const group *g = &p->groups[(size_t)u->node];
-        return dc_narrow_run(p->cuda, &g->list);
+        return dc_fused_run(p->cuda, &g->list);
     }
     }
     return DC_OK;
 }
 
-// May a unit start before the one before it on its lane is done? dW would only take room from who is still at work.
-static bool starts_early(const unit *before, const unit *u) {
-    return before && before->what != unit::ZERO && u->what != unit::NET_WEIGHTS && u->waits.empty();
+// May a task start before the one before it on its stream is done? dW would only take room from who is still at work.
+static bool starts_early(const task *before, const task *u) {
+    return before && before->what != task::ZERO && u->what != task::NET_WEIGHTS && u->waits.empty();
 }
 
-// Start a unit on its lane, after unit last[lane].
-static dc_status start_on_lane(dc_program *p, const unit *u, const unit **last) {
-    cudaStream_t stream = p->cuda->lanes[u->lane];
-    if (u->lane && !last[u->lane]) CU(cudaStreamWaitEvent(stream, p->begin));
+// Start a task on its stream, after task last[stream].
+static dc_status start_on_stream(dc_program *p, const task *u, const task **last) {
+    cudaStream_t stream = p->cuda->streams[u->stream];
+    if (u->stream && !last[u->stream]) CU(cudaStreamWaitEvent(stream, p->begin));
     for (int v : u->waits)
-        CU(cudaStreamWaitEvent(stream, p->units[(size_t)v].done));
+        CU(cudaStreamWaitEvent(stream, p->tasks[(size_t)v].done));
     p->cuda->stream = stream;
-    p->cuda->workspace = p->cuda->workspaces[u->lane];
-    p->cuda->early = starts_early(last[u->lane], u);
+    p->cuda->workspace = p->cuda->workspaces[u->stream];
+    p->cuda->early = starts_early(last[u->stream], u);
     dc_status status = start(p, u);
     p->cuda->early = false;
     DC_TRY(status);
-    last[u->lane] = u;
+    last[u->stream] = u;
     if (u->awaited) CU(cudaEventRecord(u->done, stream));
     return DC_OK;
 }
 
-// Let a stream wait for what was started on lanes: all that is late, or all that is not.
-static dc_status await_lanes(dc_program *p, cudaStream_t stream, bool late) {
-    for (int l = 0; l < LANES; l++) {
-        int u = dc_units_last(p, l, late);
-        if (u >= 0 && stream != p->cuda->lanes[l])
-            CU(cudaStreamWaitEvent(stream, p->units[(size_t)u].done));
+// Let a stream wait for what was started on streams: all that is late, or all that is not.
+static dc_status await_streams(dc_program *p, cudaStream_t stream, bool late) {
+    for (int l = 0; l < STREAMS; l++) {
+        int u = dc_tasks_last(p, l, late);
+        if (u >= 0 && stream != p->cuda->streams[l])
+            CU(cudaStreamWaitEvent(stream, p->tasks[(size_t)u].done));
     }
     return DC_OK;
 }
 
-static dc_status start_units(dc_program *p, bool late, const unit **last) {
-    for (unit &u : p->units)
-        if (u.late == late) DC_TRY(start_on_lane(p, &u, last));
+static dc_status start_tasks(dc_program *p, bool late, const task **last) {
+    for (task &u : p->tasks)
+        if (u.late == late) DC_TRY(start_on_stream(p, &u, last));
     return DC_OK;
 }
 
@@ -222,48 +222,48 @@ template <typename F> static dc_status each_net(dc_program *p, int part, F start
 
 // dW of first layers, whose inputs make room for the next step's then; when sums over rows are there, all weights that
 // have their gradient in memory.
-static dc_status update_rest(dc_program *p, int part, cudaStream_t lane) {
+static dc_status update_rest(dc_program *p, int part, cudaStream_t stream) {
     part_events *done = &p->parts_done[part];
-    CU(cudaStreamWaitEvent(lane, done->begin));
-    p->cuda->stream = lane;
+    CU(cudaStreamWaitEvent(stream, done->begin));
+    p->cuda->stream = stream;
     DC_TRY(each_net(p, part, [p](mlp *j) { return dc_mlp_weights(p->cuda, j, true, NULL); }));
-    CU(cudaEventRecord(done->inputs, lane));
-    CU(cudaStreamWaitEvent(lane, done->summed));
+    CU(cudaEventRecord(done->inputs, stream));
+    CU(cudaStreamWaitEvent(stream, done->summed));
     DC_TRY(dc_update_run(p->cuda, &p->job[part]));
-    CU(cudaEventRecord(done->rest, lane));
+    CU(cudaEventRecord(done->rest, stream));
     return DC_OK;
 }
 
-// The other layers of networks: one after the other on two lanes. The first may start with its products while sums over
+// The other layers of networks: one after the other on two streams. The first may start with its products while sums over
 // rows are made.
-static dc_status update_nets(dc_program *p, int part, cudaStream_t lane, cudaStream_t other) {
+static dc_status update_nets(dc_program *p, int part, cudaStream_t stream, cudaStream_t other) {
     part_events *done = &p->parts_done[part];
     int count = 0;
     DC_TRY(each_net(p, part, [&](mlp *j) -> dc_status {
         p->cuda->early = !count;
         if (count == 1) CU(cudaStreamWaitEvent(other, done->summed));
-        p->cuda->stream = count++ % 2 ? other : lane;
+        p->cuda->stream = count++ % 2 ? other : stream;
         dc_status status = dc_mlp_weights(p->cuda, j, false, &p->job[part]);
         p->cuda->early = false;
         return status;
     }));
     if (count < 2) return DC_OK;
     CU(cudaEventRecord(done->more, other));
-    CU(cudaStreamWaitEvent(lane, done->more));
+    CU(cudaStreamWaitEvent(stream, done->more));
     return DC_OK;
 }
 
-// On lanes[0], which has waited for whoever reads or makes what is updated, and two more.
-static dc_status update_part(dc_program *p, int part, const cudaStream_t lanes[3]) {
+// On streams[0], which has waited for whoever reads or makes what is updated, and two more.
+static dc_status update_part(dc_program *p, int part, const cudaStream_t streams[3]) {
     part_events *done = &p->parts_done[part];
-    if (p->ticking) CU(cudaStreamWaitEvent(lanes[0], p->ticked)); // it reads what is overwritten
-    CU(cudaEventRecord(done->begin, lanes[0]));
-    p->cuda->stream = lanes[0];
+    if (p->ticking) CU(cudaStreamWaitEvent(streams[0], p->ticked)); // it reads what is overwritten
+    CU(cudaEventRecord(done->begin, streams[0]));
+    p->cuda->stream = streams[0];
     DC_TRY(dc_column_sums(p->cuda, &p->job[part]));
-    CU(cudaEventRecord(done->summed, lanes[0]));
-    DC_TRY(update_nets(p, part, lanes[0], lanes[2]));
-    DC_TRY(update_rest(p, part, lanes[1]));
-    CU(cudaStreamWaitEvent(lanes[0], done->rest));
+    CU(cudaEventRecord(done->summed, streams[0]));
+    DC_TRY(update_nets(p, part, streams[0], streams[2]));
+    DC_TRY(update_rest(p, part, streams[1]));
+    CU(cudaStreamWaitEvent(streams[0], done->rest));
     return DC_OK;
 }
 
@@ -271,28 +271,28 @@ static dc_status update_part(dc_program *p, int part, const cudaStream_t lanes[3
 
 // The early part of the update, beside what is late.
 static dc_status start_early(dc_program *p) {
-    cudaStream_t *lanes = p->cuda->lanes + EARLY_LANE;
-    DC_TRY(await_lanes(p, lanes[0], false));
-    DC_TRY(update_part(p, 0, lanes));
-    CU(cudaEventRecord(p->early, lanes[0]));
+    cudaStream_t *streams = p->cuda->streams + EARLY_STREAM;
+    DC_TRY(await_streams(p, streams[0], false));
+    DC_TRY(update_part(p, 0, streams));
+    CU(cudaEventRecord(p->early, streams[0]));
     return DC_OK;
 }
 
-// Lane 0 has waited for all units in the end, but not for the early part of the update.
+// Lane 0 has waited for all tasks in the end, but not for the early part of the update.
 static dc_status start_all(dc_program *p, bool update) {
-    const unit *last[LANES] = {};
-    DC_TRY(start_units(p, false, last));
+    const task *last[STREAMS] = {};
+    DC_TRY(start_tasks(p, false, last));
     if (update && p->cut) DC_TRY(start_early(p));
-    DC_TRY(start_units(p, true, last));
+    DC_TRY(start_tasks(p, true, last));
     for (int late = 0; late < 2; late++)
-        DC_TRY(await_lanes(p, p->cuda->lanes[0], late));
+        DC_TRY(await_streams(p, p->cuda->streams[0], late));
     return DC_OK;
 }
 
 static dc_status start_gradients(dc_program *p) {
-    CU(cudaEventRecord(p->begin, p->cuda->lanes[0]));
+    CU(cudaEventRecord(p->begin, p->cuda->streams[0]));
     DC_TRY(start_all(p, false));
-    p->cuda->stream = p->cuda->lanes[0];
+    p->cuda->stream = p->cuda->streams[0];
     p->cuda->workspace = p->cuda->workspaces[0];
     for (int part = p->cut ? 0 : 1; part < 2; part++) {
         DC_TRY(each_net(p, part, [p](mlp *j) { return net_gradients(p, j); }));
@@ -303,83 +303,83 @@ static dc_status start_gradients(dc_program *p) {
 
 // Rows of the next step: drawn beside all of this one, and gathered when nobody reads this one's any more.
 static dc_status draw_beside(dc_program *p, const dc_beside *beside) {
-    cudaStream_t lane = p->cuda->lanes[DRAW_LANE];
-    CU(cudaStreamWaitEvent(lane, p->begin));
-    p->cuda->stream = lane;
+    cudaStream_t stream = p->cuda->streams[DRAW_STREAM];
+    CU(cudaStreamWaitEvent(stream, p->begin));
+    p->cuda->stream = stream;
     DC_TRY(beside->draw(beside->ctx));
-    CU(cudaEventRecord(p->drawn, lane));
+    CU(cudaEventRecord(p->drawn, stream));
     return DC_OK;
 }
 
 // Lane 1 has nothing to do then.
 static dc_status gather_beside(dc_program *p, const dc_beside *beside) {
-    cudaStream_t lane = p->cuda->lanes[1];
-    CU(cudaStreamWaitEvent(lane, p->drawn));
-    CU(cudaStreamWaitEvent(lane, p->parts_done[1].begin));
-    p->cuda->stream = lane;
+    cudaStream_t stream = p->cuda->streams[1];
+    CU(cudaStreamWaitEvent(stream, p->drawn));
+    CU(cudaStreamWaitEvent(stream, p->parts_done[1].begin));
+    p->cuda->stream = stream;
     DC_TRY(beside->pack(beside->ctx));
     for (int part = p->cut ? 0 : 1; part < 2; part++)
-        CU(cudaStreamWaitEvent(lane, p->parts_done[part].inputs));
+        CU(cudaStreamWaitEvent(stream, p->parts_done[part].inputs));
     DC_TRY(beside->gather(beside->ctx));
-    CU(cudaEventRecord(p->gathered, lane));
-    CU(cudaStreamWaitEvent(p->cuda->lanes[0], p->gathered));
+    CU(cudaEventRecord(p->gathered, stream));
+    CU(cudaStreamWaitEvent(p->cuda->streams[0], p->gathered));
     return DC_OK;
 }
 
-// Metrics and the counter, on the lane that draws, whose rows depend on it: the next step's layers do not wait for it.
+// Metrics and the counter, on the stream that draws, whose rows depend on it: the next step's layers do not wait for it.
 static dc_status end_step(dc_program *p, bool more) {
-    cudaStream_t lane = p->cuda->lanes[DRAW_LANE];
-    CU(cudaEventRecord(p->updated, p->cuda->lanes[0]));
-    CU(cudaStreamWaitEvent(lane, p->updated));
-    p->cuda->stream = lane;
+    cudaStream_t stream = p->cuda->streams[DRAW_STREAM];
+    CU(cudaEventRecord(p->updated, p->cuda->streams[0]));
+    CU(cudaStreamWaitEvent(stream, p->updated));
+    p->cuda->stream = stream;
     DC_TRY(dc_tick_run(p->cuda, &p->job[1]));
-    CU(cudaEventRecord(p->ticked, lane));
+    CU(cudaEventRecord(p->ticked, stream));
     p->ticking = more;
-    if (!more) CU(cudaStreamWaitEvent(p->cuda->lanes[0], p->ticked));
+    if (!more) CU(cudaStreamWaitEvent(p->cuda->streams[0], p->ticked));
     return DC_OK;
 }
 
 static dc_status start_step(dc_program *p, const dc_beside *beside) {
-    cudaStream_t *lanes = p->cuda->lanes, last[] = {lanes[0], lanes[2], lanes[3]};
-    CU(cudaEventRecord(p->begin, lanes[0]));
+    cudaStream_t *streams = p->cuda->streams, last[] = {streams[0], streams[2], streams[3]};
+    CU(cudaEventRecord(p->begin, streams[0]));
     if (beside) DC_TRY(draw_beside(p, beside));
     DC_TRY(start_all(p, true));
-    if (p->cut) CU(cudaStreamWaitEvent(lanes[0], p->parts_done[0].summed)); // whether it goes
+    if (p->cut) CU(cudaStreamWaitEvent(streams[0], p->parts_done[0].summed)); // whether it goes
     DC_TRY(update_part(p, 1, last));
-    if (p->cut) CU(cudaStreamWaitEvent(lanes[0], p->early));
+    if (p->cut) CU(cudaStreamWaitEvent(streams[0], p->early));
     if (beside) DC_TRY(gather_beside(p, beside));
-    p->cuda->stream = lanes[0];
-    DC_TRY(dc_shadows_copy(p->cuda, &p->job[1]));
+    p->cuda->stream = streams[0];
+    DC_TRY(dc_copies_loose(p->cuda, &p->job[1]));
     return end_step(p, beside != NULL);
 }
 
 // What comes after the gradients, where all of them lie in the slab.
 static dc_status start_update(dc_program *p) {
-    cudaStream_t lane = p->cuda->lanes[0];
-    p->cuda->stream = lane;
-    if (p->ticking) CU(cudaStreamWaitEvent(lane, p->ticked));
+    cudaStream_t stream = p->cuda->streams[0];
+    p->cuda->stream = stream;
+    if (p->ticking) CU(cudaStreamWaitEvent(stream, p->ticked));
     DC_TRY(dc_update_run(p->cuda, &p->job[1]));
-    DC_TRY(dc_shadows_copy(p->cuda, &p->job[1]));
+    DC_TRY(dc_copies_loose(p->cuda, &p->job[1]));
     return end_step(p, false);
 }
 
-// Whatever happened, lane 0 is the current one again.
-static dc_status end_on_lane_0(dc_program *p, dc_status status) {
-    p->cuda->stream = p->cuda->lanes[0];
+// Whatever happened, stream 0 is the current one again.
+static dc_status end_on_stream_0(dc_program *p, dc_status status) {
+    p->cuda->stream = p->cuda->streams[0];
     p->cuda->workspace = p->cuda->workspaces[0];
     if (status != DC_OK) p->ticking = false;
     return status;
 }
 
 extern "C" dc_status dc_program_gradients(dc_program *p) {
-    return end_on_lane_0(p, start_gradients(p));
+    return end_on_stream_0(p, start_gradients(p));
 }
 
 extern "C" dc_status dc_program_update(dc_program *p) {
     DC_CHECK(p->spec.whole_gradients);
-    return end_on_lane_0(p, start_update(p));
+    return end_on_stream_0(p, start_update(p));
 }
 
 extern "C" dc_status dc_program_step(dc_program *p, const dc_beside *beside) {
-    return end_on_lane_0(p, start_step(p, beside));
+    return end_on_stream_0(p, start_step(p, beside));
 }

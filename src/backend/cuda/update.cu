@@ -129,10 +129,11 @@ dc_status dc_column_sums(dc_cuda *cuda, const update_job *j) {
 }
 
 // A span of numbers; from the weights before the step comes the EMA. Ends are multiples of 4.
-__device__ static void update_span(const update_job &j, const update_plan &p, const piece &s) {
+__device__ static void update_flat(const update_job &j, const update_plan &p,
+                                   const update_span &s) {
     const rates &r = p.r;
-    shadow f = {};
-    if (s.shadow >= 0) f = j.shadows[s.shadow];
+    bf16_copy f = {};
+    if (s.bf16_copy >= 0) f = j.copies[s.bf16_copy];
     for (int64_t i = s.offset / 4 + threadIdx.x; i < (s.offset + s.count) / 4; i += blockDim.x) {
         if (4 * i < p.from || 4 * i >= p.to) continue;
         float4 w = ((float4 *)j.live)[i], m = ((float4 *)j.m)[i], v = ((float4 *)j.v)[i],
@@ -147,7 +148,7 @@ __device__ static void update_span(const update_job &j, const update_plan &p, co
     }
 }
 
-// ---- matrices with panels: strips of rows pass through shared memory, so that memory is read and written in lines ----
+// ---- packed matrices: strips of rows pass through shared memory, so that memory is read and written in lines ----
 
 enum { AT_ONCE = 2 };
 
@@ -169,8 +170,9 @@ template <> __device__ float4 zero<float4>() {
 // Update the strip's numbers (V: one or four at a time) and leave them, rounded, in shared memory. Loads go
 // before stores, so that many are under way.
 template <bool TRAIN, typename V, typename T>
-__device__ static void update_numbers(const update_job &j, const update_plan &p, const piece &s,
-                                      const panels &f, const strip<T> &live, const strip<T> &ema) {
+__device__ static void update_numbers(const update_job &j, const update_plan &p,
+                                      const update_span &s, const packed_matrix &f,
+                                      const strip<T> &live, const strip<T> &ema) {
     enum { N = sizeof(V) / sizeof(float), STRIP = strip<T>::ROWS };
     bool has_ema = f.offset < j.ema_size, goes = TRAIN && s.offset >= p.from && s.offset < p.to;
     int each = f.cols / N, rows = f.rows - s.row < STRIP ? f.rows - s.row : STRIP;
@@ -204,9 +206,10 @@ __device__ static void update_numbers(const update_job &j, const update_plan &p,
     }
 }
 
-// Columns of the strip are the panels' rows.
+// Columns of the strip are the packed matrix's rows.
 template <typename T>
-__device__ static void store_down(const piece &s, const panels &f, const strip<T> &from, void *to) {
+__device__ static void store_down(const update_span &s, const packed_matrix &f,
+                                  const strip<T> &from, void *to) {
     enum { SPAN = LINE / sizeof(T), EACH = 16 / sizeof(T), PARTS = strip<T>::ROWS / EACH };
     int in_pad = (f.rows + SPAN - 1) / SPAN * SPAN;
     for (int i = threadIdx.x; i < PARTS * f.cols; i += blockDim.x) {
@@ -215,19 +218,19 @@ __device__ static void store_down(const piece &s, const panels &f, const strip<T
 #pragma unroll
         for (int k = 0; k < EACH; k++)
             v[k] = *from.cell(part + k, c);
-        *panel_place<T>(to, in_pad, f.cols, s.e, c, s.row + part) = *(uint4 *)v;
+        *packed_place<T>(to, in_pad, f.cols, s.e, c, s.row + part) = *(uint4 *)v;
     }
 }
 
 // Rows of the strip are: those from `first` on.
 template <typename T>
-__device__ static void store_along(const piece &s, const panels &f, const strip<T> &from, void *to,
-                                   int first, int count, int wide) {
+__device__ static void store_along(const update_span &s, const packed_matrix &f,
+                                   const strip<T> &from, void *to, int first, int count, int wide) {
     enum { EACH = 16 / sizeof(T) };
     for (int i = threadIdx.x; i < strip<T>::ROWS * f.cols / EACH; i += blockDim.x) {
         int row = i / (f.cols / EACH), c = i % (f.cols / EACH) * EACH, n = s.row + row - first;
         if (n >= 0 && n < count)
-            *panel_place<T>(to, f.cols, wide, s.e, n, c) = *(const uint4 *)from.cell(row, c);
+            *packed_place<T>(to, f.cols, wide, s.e, n, c) = *(const uint4 *)from.cell(row, c);
     }
 }
 
@@ -237,11 +240,12 @@ template <typename T> static __host__ __device__ inline int strip_ld(const updat
 }
 
 template <bool TRAIN, typename T>
-__device__ static void update_strip(const update_job &j, const update_plan &p, const piece &s) {
+__device__ static void update_strip(const update_job &j, const update_plan &p,
+                                    const update_span &s) {
     extern __shared__ __align__(16) char shared[];
     int ld = strip_ld<T>(j);
     strip<T> live = {(T *)shared, ld}, ema = {(T *)shared + strip<T>::ROWS * ld, ld};
-    const panels f = j.matrices[s.matrix];
+    const packed_matrix f = j.matrices[s.matrix];
     if (f.cols % 4)
         update_numbers<TRAIN, float>(j, p, s, f, live, ema);
     else
@@ -249,26 +253,26 @@ __device__ static void update_strip(const update_job &j, const update_plan &p, c
     __syncthreads();
     if (f.live) store_down(s, f, live, f.live);
     if (f.ema) store_down(s, f, ema, f.ema);
-    if (f.turned) store_along(s, f, live, f.turned, 0, f.rows, f.rows);
+    if (f.transposed) store_along(s, f, live, f.transposed, 0, f.rows, f.rows);
     if (f.some) store_along(s, f, live, f.some, f.some_first, f.some_count, THIN);
 }
 
-// A block takes a piece. Without TRAIN: panels alone.
+// A block takes a span. Without TRAIN: packed weights alone.
 template <bool TRAIN, typename T>
 __global__ static void __launch_bounds__(256, 3) update(update_job j) {
     update_plan plan = {};
     if (TRAIN) plan = *j.plan;
     if (TRAIN && !plan.go) return;
-    piece s = j.pieces[blockIdx.x];
+    update_span s = j.spans[blockIdx.x];
     if (s.matrix >= 0)
         update_strip<TRAIN, T>(j, plan, s);
     else if (TRAIN)
-        update_span(j, plan, s);
+        update_flat(j, plan, s);
 }
 
 // bf16 copies: block y takes matrix y, four numbers a thread where rows allow it.
-__global__ static void shadows(update_job j) {
-    shadow s = j.shadows[blockIdx.y];
+__global__ static void copies(update_job j) {
+    bf16_copy s = j.copies[blockIdx.y];
     int width = s.cols % 4 ? 1 : 4;
     int64_t cells = (int64_t)s.e * s.rows * s.cols / width;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < cells;
@@ -286,17 +290,17 @@ __global__ static void shadows(update_job j) {
 
 static dc_status copy_first(dc_cuda *cuda, const update_job *j, int count) {
     if (!count) return DC_OK;
-    shadows<<<dim3(64, count), 256, 0, cuda->stream>>>(*j);
-    return dc_cuda_check(cudaGetLastError(), "shadows(");
+    copies<<<dim3(64, count), 256, 0, cuda->stream>>>(*j);
+    return dc_cuda_check(cudaGetLastError(), "copies(");
 }
 
-dc_status dc_shadows_copy(dc_cuda *cuda, const update_job *j) {
+dc_status dc_copies_loose(dc_cuda *cuda, const update_job *j) {
     return copy_first(cuda, j, j->loose_count);
 }
 
 template <bool TRAIN, typename T>
 static dc_status start_update_of(dc_cuda *cuda, const update_job *j) {
-    int blocks = TRAIN ? j->train_count : j->piece_count;
+    int blocks = TRAIN ? j->train_count : j->span_count;
     if (!blocks) return DC_OK;
     size_t bytes = j->matrices ? (size_t)(2 * SECTOR * strip_ld<T>(*j)) : 0;
     DC_TRY(want_shared(cuda, update<TRAIN, T>));
@@ -308,9 +312,9 @@ template <bool TRAIN> static dc_status start_update(dc_cuda *cuda, const update_
     return j->tf32 ? start_update_of<TRAIN, float>(cuda, j) : start_update_of<TRAIN, bf16>(cuda, j);
 }
 
-dc_status dc_shadows_run(dc_cuda *cuda, const update_job *j) {
+dc_status dc_copies_refresh(dc_cuda *cuda, const update_job *j) {
     DC_TRY(start_update<false>(cuda, j));
-    return copy_first(cuda, j, j->shadow_count);
+    return copy_first(cuda, j, j->copy_count);
 }
 
 // Metrics of the step, and the counter.

@@ -1,4 +1,4 @@
-// What updates weights share (update.cu, mlp_weights.cu): Adam, EMA, and how new weights go into panels.
+// What updates weights share (update.cu, mlp_weights.cu): Adam, EMA, and how new weights are packed.
 #ifndef DC_CUDA_UPDATE_CUH
 #define DC_CUDA_UPDATE_CUH
 
@@ -52,13 +52,13 @@ __device__ static inline void round_to(float *to, float4 v) {
     *(float4 *)to = make_float4(to_tf32(v.x), to_tf32(v.y), to_tf32(v.z), to_tf32(v.w));
 }
 
-// 16 bytes of panels: inputs from k on, of output n.
+// 16 bytes of packed weights: inputs from k on, of output n.
 template <typename T>
-__device__ static inline uint4 *panel_place(void *w, int in_pad, int wide, int e, int n, int k) {
+__device__ static inline uint4 *packed_place(void *w, int in_pad, int wide, int e, int n, int k) {
     enum { SPAN = LINE / sizeof(T), EACH = 16 / sizeof(T) };
-    int block = wide <= THIN ? THIN : PANEL_OUT, columns = wide <= THIN ? THIN : wide;
-    int64_t panel = (int64_t)(n / block) * (in_pad / SPAN) + k / SPAN;
-    int64_t row = (int64_t)e * columns * (in_pad / SPAN) + panel * block + n % block;
+    int block = wide <= THIN ? THIN : PACK_OUT, columns = wide <= THIN ? THIN : wide;
+    int64_t pack = (int64_t)(n / block) * (in_pad / SPAN) + k / SPAN;
+    int64_t row = (int64_t)e * columns * (in_pad / SPAN) + pack * block + n % block;
     return (uint4 *)w + row * 8 + ((k % SPAN / EACH) ^ (n & 7));
 }
 

@@ -2,8 +2,13 @@
 #include "env/maze/robots.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 // ---- maps and tasks ----
+
+const dc_maze dc_maze_plane = {
+    .name = "plane", .rows = 6, .cols = 6, .cells = "000000000000000000000000000000000000"};
 
 const dc_maze dc_maze_arena = {
     .name = "arena",
@@ -127,6 +132,7 @@ int dc_maze_steps(const dc_maze *maze, dc_cell goal, int *steps, dc_cell *order)
     int head = 0, tail = 0;
     for (int c = 0; c < maze->rows * maze->cols; c++)
         steps[c] = -1;
+    if (goal.i < 0 || goal.j < 0 || goal.i >= maze->rows || goal.j >= maze->cols) return 0;
     steps[goal.i * maze->cols + goal.j] = 0;
     queue[tail++] = goal;
     while (head < tail) {
@@ -164,12 +170,37 @@ void dc_maze_task_json(const dc_env_spec *spec, int task, dc_text *out) {
                 t->goal.j);
 }
 
-dc_status dc_maze_plan_none(dc_gen *gen, const dc_env_spec *spec, int64_t *episodes) {
-    (void)gen, (void)episodes;
-    return dc_fail(DC_UNSUPPORTED,
-                   "bring a file of your own or OGBench's published one: dcrl data info "
-                   "FILE.npz reads it, "
-                   "dcrl train --data FILE.npz trains on it",
-                   "data of %s needs a trained expert policy, which dcrl does not have",
-                   spec->family->name);
+// Numbers of a body in motion: of a published set of a humanoid's 537 bytes of 581.
+double dc_maze_packed(const dc_env_family *family) {
+    return (double)dc_gen_row_bytes(family) * 0.95;
+}
+
+// The row of a kind; `maze` NULL: of any.
+static const dc_maze_data *find_set(const dc_maze_data *sets, dc_data_kind kind,
+                                    const dc_maze *maze) {
+    for (const dc_maze_data *s = sets; s->kind != DC_DATA_ANY; s++)
+        if (s->kind == kind && (!s->maze || s->maze == maze)) return s;
+    return NULL;
+}
+
+static dc_status no_set(const dc_gen *gen, const dc_env_spec *spec, const dc_maze_data *sets) {
+    char hint[64] = "--type";
+    size_t n = strlen(hint);
+    for (int kind = DC_DATA_NAVIGATE; kind <= (int)DC_DATA_EXPLORE; kind++)
+        if (find_set(sets, (dc_data_kind)kind, spec->maze))
+            n += (size_t)snprintf(hint + n, sizeof hint - n, "%s%s", hint[6] ? "|" : " ",
+                                  dc_data_word((dc_data_kind)kind));
+    return dc_fail(DC_USAGE, hint, "there is no %s data of %s", dc_data_word(gen->kind),
+                   spec->name);
+}
+
+dc_status dc_maze_plan(dc_gen *gen, const dc_env_spec *spec, const dc_maze_data *sets,
+                       int64_t *episodes) {
+    if (gen->kind == DC_DATA_ANY) gen->kind = DC_DATA_NAVIGATE;
+    const dc_maze_data *set = find_set(sets, gen->kind, spec->maze);
+    if (!set) return no_set(gen, spec, sets);
+    gen->noise = set->noise;
+    gen->rows = set->rows;
+    *episodes = set->episodes;
+    return DC_OK;
 }

@@ -24,6 +24,7 @@ typedef struct dc_maze {
 } dc_maze;
 
 extern const dc_maze dc_maze_arena, dc_maze_medium, dc_maze_large, dc_maze_giant, dc_maze_teleport;
+extern const dc_maze dc_maze_plane; // without a wall (env/plane.h); no environment of its own
 // Of every robot that only has to get somewhere.
 extern const dc_maze_task dc_maze_medium_tasks[DC_TASKS], dc_maze_large_tasks[DC_TASKS],
     dc_maze_giant_tasks[DC_TASKS], dc_maze_teleport_tasks[DC_TASKS];
@@ -37,7 +38,8 @@ void dc_maze_xy(dc_cell cell, double xy[2]);
 // The cell of a position; rounds towards zero, as the reference does.
 dc_cell dc_maze_cell(const double xy[2]);
 // Steps from every cell to `goal` by the shortest way: steps (rows, cols), -1 where there is none.
-// Returns how many cells have a way, and lists them nearest first: order (rows * cols). Nullable:
+// A goal outside
+// of the map has none. Returns how many cells have a way, and lists them nearest first: order (rows * cols). Nullable:
 // order
 int dc_maze_steps(const dc_maze *maze, dc_cell goal, int *steps, dc_cell *order);
 

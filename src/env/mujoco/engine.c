@@ -23,6 +23,22 @@ static void close_data(dc_env *env) {
     env->data = NULL;
 }
 
+static int words(const dc_env *env) {
+    return mj_stateSize(env->world->model, mjSTATE_INTEGRATION);
+}
+
+static void get_state(const dc_env *env, double *out) {
+    mj_getState(env->world->model, env->data, out, mjSTATE_INTEGRATION);
+}
+
+// What follows from a state is computed anew, and must not change what the solver begins from.
+static void put_state(dc_env *env, const double *in) {
+    mj_resetData(env->world->model, env->data);
+    mj_setState(env->world->model, env->data, in, mjSTATE_INTEGRATION);
+    mj_forward(env->world->model, env->data);
+    mj_setState(env->world->model, env->data, in, mjSTATE_INTEGRATION);
+}
+
 static dc_status save(const mjModel *model, const char *path) {
     int size = mj_sizeModel(model);
     void *bytes = malloc((size_t)size);
@@ -37,6 +53,9 @@ const dc_engine dc_mujoco = {
     .guard = guard,
     .open = open_data,
     .close = close_data,
+    .words = words,
+    .get = get_state,
+    .put = put_state,
     .save = save,
     .drop = mj_deleteModel,
     .view = dc_mujoco_view,

@@ -3,13 +3,10 @@
 
 #include "base/file.h"
 #include "base/install.h"
+#include "places.h" // of the build folder; a definition for all files would make every one depend on the path
 
 #include <stdio.h>
 #include <stdlib.h>
-
-#ifndef DC_DESCRIPTIONS
-#define DC_DESCRIPTIONS "deps/ogbench"
-#endif
 
 dc_status dc_model_check(const mjModel *m, const dc_env_family *f, int controls, const char *path) {
     if (m->nq == f->nq && m->nv == f->nv && m->nu == controls && m->na == 0) return DC_OK;
@@ -34,7 +31,9 @@ dc_status dc_model_folder(const char *name, char *path, size_t size) {
 }
 
 dc_status dc_model_need(const char *path) {
-    if (dc_file_exists(path)) return DC_OK;
+    bool exists;
+    DC_TRY(dc_file_find(path, &exists));
+    if (exists) return DC_OK;
     return dc_fail(DC_IO,
                    "`make` fetches OGBench's description files into deps/; the variable "
                    "DCRL_OGBENCH names another "

@@ -126,11 +126,16 @@ static bool try_egl(dc_gl *gl, char why[WHY]) {
     return start_egl(&e, gl, e.platform(EGL_PLATFORM_SURFACELESS, NULL, NULL));
 }
 
+static bool use_egl(const dc_gl *gl, void *context) {
+    egl e;
+    return find_egl(gl->library, &e) && e.bind(EGL_OPENGL_API) &&
+           e.current(gl->display, NULL, NULL, context);
+}
+
 static void stop_egl(dc_gl *gl) {
     egl e;
-    if (!find_egl(gl->library, &e)) return;
-    e.current(gl->display, NULL, NULL, NULL);
-    e.destroy(gl->display, gl->context);
+    use_egl(gl, NULL);
+    if (find_egl(gl->library, &e)) e.destroy(gl->display, gl->context);
 }
 
 // ---- OSMesa ----
@@ -164,11 +169,17 @@ static bool try_osmesa(dc_gl *gl, char why[WHY]) {
     return false;
 }
 
+static bool use_osmesa(dc_gl *gl, void *context) {
+    osmesa m;
+    if (!find_osmesa(gl->library, &m)) return false;
+    if (!context) return m.current(NULL, NULL, 0, 0, 0);
+    return m.current(context, gl->pixels, GL_UNSIGNED_BYTE, DC_GL_SIDE, DC_GL_SIDE);
+}
+
 static void stop_osmesa(dc_gl *gl) {
     osmesa m;
-    if (!find_osmesa(gl->library, &m)) return;
-    m.current(NULL, NULL, 0, 0, 0);
-    m.destroy(gl->context);
+    use_osmesa(gl, NULL);
+    if (find_osmesa(gl->library, &m)) m.destroy(gl->context);
 }
 
 // ---- either ----
@@ -189,6 +200,17 @@ dc_status dc_gl_open(dc_gl *gl, dc_gl_kind kind) {
                    "install the package libosmesa6 (draws in software), or libegl1 and a driver "
                    "(a GPU's, or libgl1-mesa-dri)",
                    "there is no OpenGL to draw with (EGL: %s; OSMesa: %s)", egl_why, mesa_why);
+}
+
+dc_status dc_gl_enter(dc_gl *gl) {
+    bool current = gl->kind == DC_GL_EGL ? use_egl(gl, gl->context) : use_osmesa(gl, gl->context);
+    if (current) return DC_OK;
+    return dc_fail(DC_UNSUPPORTED, "draw in one thread at a time",
+                   "%s does not make its context current", gl->name);
+}
+
+void dc_gl_leave(dc_gl *gl) {
+    (void)(gl->kind == DC_GL_EGL ? use_egl(gl, NULL) : use_osmesa(gl, NULL));
 }
 
 void dc_gl_close(dc_gl *gl) {

@@ -15,9 +15,12 @@ typedef struct dc_gl {
 } dc_gl;
 
 // Load a library, make a context and make it current for this thread; it must not be
-// moved.
+// moved. Between the next two functions it is current, too, whatever other contexts there are; in
+// between it belongs to no thread.
 // Errors: DC_UNSUPPORTED, with what to install.
 dc_status dc_gl_open(dc_gl *gl, dc_gl_kind kind);
+dc_status dc_gl_enter(dc_gl *gl);
+void dc_gl_leave(dc_gl *gl);
 void dc_gl_close(dc_gl *gl); // safe on a zeroed struct, and twice
 
 #endif

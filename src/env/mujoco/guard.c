@@ -6,6 +6,7 @@
 #include "env/mujoco/engine.h"
 
 #include "base/log.h"
+#include "base/number.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -43,13 +44,16 @@ static dc_status warnings_of(const mjData *data) {
 dc_status dc_mujoco_guard(dc_work *work, void *ctx, const mjData *data) {
     jmp_buf here, *volatile outer = escape;
     pthread_once(&once, set_hooks);
+    volatile locale_t before = dc_locale_enter(); // models are text with numbers in it
     said[0] = 0;
     if (setjmp(here)) {
         escape = outer;
+        dc_locale_leave(before);
         return dc_fail(DC_UNSUPPORTED, NULL, "MuJoCo gave up: %s", said);
     }
     escape = &here;
     work(ctx);
     escape = outer;
+    dc_locale_leave(before);
     return warnings_of(data);
 }

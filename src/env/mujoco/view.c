@@ -77,7 +77,10 @@ static dc_status draw_row(dc_view *view, const dc_states *states, int64_t row, u
         return dc_fail(DC_BAD_INPUT, "check where it comes from",
                        "state %lld of %s has numbers that are not finite or too large",
                        (long long)row, view->spec.name);
-    return dc_mujoco_guard(draw, &(drawing){v, states, row, rgb}, v->data);
+    DC_TRY(dc_gl_enter(&v->gl));
+    dc_status status = dc_mujoco_guard(draw, &(drawing){v, states, row, rgb}, v->data);
+    dc_gl_leave(&v->gl);
+    return status;
 }
 
 // ---- making ----
@@ -128,6 +131,7 @@ static dc_status build(gl_view *v, const dc_view_options *o) {
     DC_TRY(aim(v, o->camera));
     DC_TRY(dc_gl_open(&v->gl, o->gl));
     DC_TRY(dc_mujoco_guard(prepare, v, NULL));
+    dc_gl_leave(&v->gl);
     if (!v->data)
         return dc_fail(DC_NO_MEMORY, NULL, "no memory for the state of %s", v->base.spec.name);
     if (v->context.currentBuffer == mjFB_OFFSCREEN) return DC_OK;
@@ -137,7 +141,7 @@ static dc_status build(gl_view *v, const dc_view_options *o) {
 
 static void free_view(dc_view *view) {
     gl_view *v = (gl_view *)view;
-    if (v->has_context) mjr_freeContext(&v->context);
+    if (v->has_context && dc_gl_enter(&v->gl) == DC_OK) mjr_freeContext(&v->context);
     if (v->has_scene) mjv_freeScene(&v->scene);
     mj_deleteData(v->data);
     mj_deleteModel(v->model);

@@ -1,8 +1,6 @@
 // pointmaze: a point mass finds its way. Facts; it moves in point_mj.c.
 #include "env/point/point.h"
 
-#include <string.h>
-
 static const dc_env_family family = {.name = "pointmaze",
                                      .about = "a point mass finds its way",
                                      .ops = &dc_point,
@@ -25,16 +23,15 @@ static const dc_env_entry entries[] = {
     {0},
 };
 
+static const dc_maze_data sets[] = {
+    {DC_DATA_NAVIGATE, &dc_maze_giant, 500, 2001, 0.5},
+    {DC_DATA_NAVIGATE, NULL, 1000, 1001, 0.5},
+    {DC_DATA_STITCH, NULL, 5000, 201, 0.5},
+    {0},
+};
+
 static dc_status plan(dc_gen *gen, const dc_env_spec *spec, int64_t *episodes) {
-    bool stitch = gen->kind == DC_DATA_STITCH, giant = spec->maze == &dc_maze_giant;
-    if (gen->kind != DC_DATA_ANY && gen->kind != DC_DATA_NAVIGATE && !stitch)
-        return dc_fail(DC_USAGE, "--type navigate|stitch", "there is no %s data of %s",
-                       dc_data_word(gen->kind), spec->family->name);
-    gen->kind = stitch ? DC_DATA_STITCH : DC_DATA_NAVIGATE;
-    gen->noise = 0.5;
-    gen->rows = stitch ? 201 : giant ? 2001 : 1001;
-    *episodes = stitch ? 5000 : giant ? 500 : 1000;
-    return DC_OK;
+    return dc_maze_plan(gen, spec, sets, episodes);
 }
 
 const dc_family_ops dc_point = {

@@ -42,13 +42,46 @@ static void task_json(const dc_env_spec *spec, int task, dc_text *out) {
                 t->start.j, t->goal.i, t->goal.j, t->ball.i, t->ball.j);
 }
 
+static const dc_plane plane = {.name = "antball",
+                               .about = "an ant dribbles a ball to a place",
+                               .family = &family,
+                               .state = 40,
+                               .seconds = 0.1,
+                               .horizon = 200,
+                               .final = true,
+                               .ball = DC_SOCCER_BALL,
+                               .low = 0.2,
+                               .high = 1,
+                               .reach = 12,
+                               .sim = DC_NEEDS_MUJOCO(dc_soccer_plane)};
+
+static const dc_maze_data sets[] = {
+    {DC_DATA_NAVIGATE, &dc_maze_arena, 1000, 1001, 0.2},
+    {DC_DATA_NAVIGATE, &dc_maze_medium, 4000, 1001, 0.2},
+    {DC_DATA_STITCH, &dc_maze_arena, 5000, 201, 0.2},
+    {DC_DATA_STITCH, &dc_maze_medium, 8000, 501, 0.2},
+    {0},
+};
+
+static dc_status plan(dc_gen *gen, const dc_env_spec *spec, int64_t *episodes) {
+    return dc_maze_plan(gen, spec, sets, episodes);
+}
+
 const dc_family_ops dc_soccer = {
     .noun = "a maze",
     .words = dc_maze_words,
     .entries = entries,
     .target = "goal_xy",
-    .data = {.first = DC_DATA_NAVIGATE, .last = DC_DATA_EXPLORE, .plan = dc_maze_plan_none},
+    .data = {.first = DC_DATA_NAVIGATE,
+             .last = DC_DATA_EXPLORE,
+             .expert_count = 2,
+             .experts = {DC_EXPERT_ANT, DC_EXPERT_ANTBALL},
+             .slow = true,
+             .trace = true,
+             .plan = plan,
+             .packed = dc_maze_packed},
     .reward = dc_maze_reward,
     .task_json = task_json,
     .sim = DC_NEEDS_MUJOCO(dc_soccer_sim),
+    .plane = &plane,
 };

@@ -25,6 +25,10 @@ static void reset(dc_env *env, int task, double *goal) {
     dc_maze_begin(env, &robot, dc_maze_task_of(&env->world->spec, task), goal);
 }
 
+static dc_status play(const dc_gen *gen, dc_env *env, const dc_gen_rows *out) {
+    return dc_maze_play(gen, env, out, &robot, dc_walker_act);
+}
+
 const dc_sim dc_ant_sim = {
     .engine = &dc_mujoco,
     .substeps = DC_MAZE_SUBSTEPS,
@@ -38,4 +42,23 @@ const dc_sim dc_ant_sim = {
     .physics = dc_maze_physics,
     .aim = dc_maze_aim,
     .paint = dc_maze_paint,
+    .play = play,
+    .time_script = dc_walker_time,
 };
+
+// ---- on the plane ----
+
+static void see(const dc_env *env, double *state) {
+    const dc_env_family *f = env->world->spec.family;
+    size_t nq = (size_t)f->nq - 2;
+    memcpy(state, env->qpos + 2, nq * sizeof *state);
+    memcpy(state + nq, env->qvel, (size_t)f->nv * sizeof *state);
+}
+
+static void judge(const dc_walk *walk, const double before[4], dc_walk_step *step) {
+    (void)walk;
+    (void)before;
+    memcpy(step->pull, step->moved, sizeof step->pull);
+}
+
+const dc_plane_sim dc_ant_plane = {.pose = dc_maze_pose, .see = see, .judge = judge};

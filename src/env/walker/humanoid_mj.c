@@ -57,8 +57,8 @@ static void step(dc_env *env, const double *action) {
 
 // ---- resets ----
 
-// A posture by lot; true if it touches nothing.
-static bool try_pose(dc_env *env) {
+// A posture by lot, with speeds of that deviation; true if it touches nothing.
+static bool try_pose(dc_env *env, double speed) {
     const mjModel *m = dc_model_of(env);
     mjData *d = env->data;
     double sum = 0, *quat = d->qpos + 3;
@@ -68,8 +68,8 @@ static bool try_pose(dc_env *env) {
         sum = fma(quat[k], quat[k], sum);
     for (int k = 0; k < 4; k++)
         quat[k] /= sqrt(sum);
-    for (int k = 0; k < m->nv; k++)
-        d->qvel[k] = reset_noise * env->draws.normal(env->draws.ctx);
+    for (int k = 0; speed > 0 && k < m->nv; k++)
+        d->qvel[k] = speed * env->draws.normal(env->draws.ctx);
     for (int j = 1; j < m->njnt; j++) {
         const double *range = m->jnt_range + 2 * (ptrdiff_t)j;
         d->qpos[6 + j] = dc_env_uniform(env, range[0], range[1]);
@@ -78,16 +78,24 @@ static bool try_pose(dc_env *env) {
     return d->ncon == 0;
 }
 
-static void pose(dc_env *env) {
+static void pose_at(dc_env *env, double speed) {
     mj_resetData(dc_model_of(env), env->data);
-    for (int t = 0; t < TRIES && !try_pose(env); t++) {
+    for (int t = 0; t < TRIES && !try_pose(env, speed); t++) {
     }
+}
+
+static void pose(dc_env *env) {
+    pose_at(env, reset_noise);
 }
 
 static const dc_maze_robot robot = {.pose = pose};
 
 static void reset(dc_env *env, int task, double *goal) {
     dc_maze_begin(env, &robot, dc_maze_task_of(&env->world->spec, task), goal);
+}
+
+static dc_status play(const dc_gen *gen, dc_env *env, const dc_gen_rows *out) {
+    return dc_maze_play(gen, env, out, &robot, dc_walker_act);
 }
 
 const dc_sim dc_humanoid_sim = {
@@ -103,4 +111,42 @@ const dc_sim dc_humanoid_sim = {
     .physics = dc_maze_physics,
     .aim = dc_maze_aim,
     .paint = dc_maze_paint,
+    .play = play,
+    .time_script = dc_walker_time,
 };
+
+// ---- on the plane ----
+
+enum { OBS_MAX = 96, HEAD = 23, UPRIGHT = 38 }; // columns of an observation
+static const double head_height = 1.4, head_margin = 0.35, upright = 0.9, upright_margin = 1.9;
+
+static void pose_still(dc_env *env) {
+    pose_at(env, 0);
+}
+
+static void see(const dc_env *env, double *state) {
+    double obs[OBS_MAX];
+    int width = env->world->spec.family->obs;
+    DC_CHECK(width <= OBS_MAX);
+    observe(env, obs);
+    memcpy(state, obs + 2, (size_t)(width - 2) * sizeof *state);
+}
+
+// How well it stands: 1 with the head up and the torso upright, falling to 0 with either.
+static double standing(const double *obs) {
+    double low = (head_height - obs[HEAD]) / head_margin,
+           lean = (upright - obs[UPRIGHT]) / upright_margin;
+    double head = low > 0 ? pow(0.1, low * low) : 1, torso = lean > 0 ? 1 - lean : 1;
+    return head * (torso > 0 ? torso : 0);
+}
+
+static void judge(const dc_walk *walk, const double before[4], dc_walk_step *step) {
+    double obs[OBS_MAX];
+    (void)before;
+    observe(&walk->env, obs);
+    step->base = standing(obs);
+    for (int k = 0; k < DC_COMMAND; k++)
+        step->pull[k] = 100 * step->base * step->moved[k];
+}
+
+const dc_plane_sim dc_humanoid_plane = {.pose = pose_still, .see = see, .judge = judge};
