@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 
+import fresh
+
 DCRL = os.environ["DCRL"]
 STOPPED = 75  # exit status of what a signal stopped
 SMALL = ["--env", "lock-64", "--hidden", "16,16", "--batch", 32, "--threads", 1]
@@ -157,9 +159,9 @@ def sanitized():
 
 
 def run_tests(scope):
-    """Run every test_* function of a script in order, with its time; seeds are printed to repeat a failure."""
-    seed = int(os.environ.get("DCRL_TEST_SEED", random.randrange(1 << 30)))
-    print(f"DCRL_TEST_SEED={seed}", flush=True)
+    """Run every test_* function of a script in order, with its time; the seed is printed to repeat a failure."""
+    seed = fresh.seed()
+    print(f"DCRL_SEED={seed}", flush=True)
     random.seed(seed)
     start = time.time()
     for name, test in list(scope.items()):

@@ -8,12 +8,13 @@
 #     tools/torture.sh kill [1000]      that many kill -9, over training, seeds, gen, convert, lock, eval and map
 #     tools/torture.sh fuzz [2000000]   that many inputs for every reader (needs the fuzz preset)
 #
-# A failure prints what it was and DCRL_TEST_SEED=..., which repeats it. DCRL_BUILD: another build folder than build/.
+# A failure prints what it was and DCRL_SEED=..., which repeats it. DCRL_BUILD: another build folder than build/.
 set -eu
 cd "$(dirname "$0")/.."
 BUILD=$(cd "${DCRL_BUILD:-build}" && pwd)
 DCRL=$BUILD/dcrl
-export BUILD DCRL
+DCRL_SEED=${DCRL_SEED:-clock} # new numbers each time (tests/fresh.py)
+export BUILD DCRL DCRL_SEED
 python=$PWD/.venv/bin/python
 [ -x "$python" ] && [ -x "$DCRL" ] || { echo "torture: make test builds the program and .venv first" >&2; exit 1; }
 what=${1:-}

@@ -1,6 +1,6 @@
 """What the parity tests of methods share: losses, all gradients and a hundred updates of `dcrl grad` against JAX, on
-weights and batches of one fixed seed and of a fresh one, which is printed. A method's own file, test_NAME_parity.py, holds its equations and what it is fed (`Method`),
-and ends with `parity.main`.
+weights and batches of one fixed seed and of one for these sources (fresh.py). A method's own file, test_NAME_parity.py, holds
+its equations and what it is fed (`Method`), and ends with `parity.main`.
 
 The JAX side is written from the equations alone, in float64 and in the plainest way: one network call per term, no stacking
 of rows, autodiff for everything. It is anchored by numbers worked out by hand (`Method.by_hand`). `dcrl grad` gets the same
@@ -30,6 +30,9 @@ import numpy as np
 jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp  # noqa: E402
 from safetensors.numpy import load_file, save_file  # noqa: E402
+
+sys.path.append(os.path.join(os.path.dirname(__file__), ".."))
+import fresh  # noqa: E402
 
 DCRL = os.environ.get("DCRL", "build/dcrl")
 UPDATES = 100
@@ -406,12 +409,10 @@ def check_describe(m, o, rng):
 
 
 def seeds():
-    """The fixed one and a fresh one, or that of DCRL_SEED alone."""
-    if "DCRL_SEED" in os.environ:
-        return [int(os.environ["DCRL_SEED"])]
-    fresh = int(np.random.SeedSequence().entropy % 2**32)
-    print(f"DCRL_SEED={FIXED_SEED} and DCRL_SEED={fresh} repeat this run")
-    return [FIXED_SEED, fresh]
+    """The fixed one and that of these sources, or that of DCRL_SEED alone."""
+    drawn = [fresh.seed()] if fresh.given() is not None else [FIXED_SEED, fresh.seed()]
+    print(f"DCRL_SEED={' and DCRL_SEED='.join(map(str, drawn))} repeat this run")
+    return drawn
 
 
 def main(m):

@@ -1,9 +1,9 @@
 """Every distance-form loss against JAX: values, gradients, and ten updates.
 
 The JAX side is written from SPEC.md (combination-lock, Variants) in the plainest way: one network call a term, no
-stacking of rows, no packing of children, autodiff for everything. Weights and batches are drawn by a fixed seed, and for a third of the cases also by a fresh one
-(which is printed; DCRL_SEED runs all by that one), handed to `dcrl grad`, and compared with JAX in float64 on the
-same float32 numbers. For some, JAX in float32 runs beside it, to show what float32 itself can keep: column "jax32",
+stacking of rows, no packing of children, autodiff for everything. Weights and batches are drawn by a fixed seed, and for a
+third of the cases also by one for these sources (fresh.py; DCRL_SEED runs all by that one), handed to `dcrl grad`, and
+compared with JAX in float64 on the same float32 numbers. For some, JAX in float32 runs beside it, to show what float32 itself can keep: column "jax32",
 its gradients against float64 along the program's path.
 
 How it is measured:
@@ -38,6 +38,9 @@ import jax.numpy as jnp
 import numpy as np
 from batches import array, arrays
 from safetensors.numpy import load_file, save_file
+
+sys.path.append(os.path.join(os.path.dirname(__file__), ".."))
+import fresh  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_default_matmul_precision", "float32")
@@ -423,10 +426,10 @@ def check_describe(agent, settings, m):
 
 def seeds():
     """What each case is drawn by: {seed: which cases, of three}."""
-    if "DCRL_SEED" in os.environ:
-        return {int(os.environ["DCRL_SEED"]): {0, 1, 2}}
-    fresh = int(np.random.SeedSequence().entropy % 2**32)
-    return {FIXED_SEED: {0, 1, 2}, fresh: {fresh % 3}}
+    if fresh.given() is not None:
+        return {fresh.seed(): {0, 1, 2}}
+    drawn = fresh.seed()
+    return {FIXED_SEED: {0, 1, 2}, drawn: {drawn % 3}}
 
 
 def main():

@@ -1,4 +1,4 @@
-"""The value form against JAX: losses, all gradients and a hundred updates, on fresh weights and batches each run.
+"""The value form against JAX: losses, all gradients and a hundred updates, on weights and batches of one seed for these sources (fresh.py).
 
 The oracle is written from the specification in float64: an ensemble of two critics on [s | g | a], segment and
 propagation losses by cross-entropy, the oracle critic distilled from it, and the policies, ddpgbc (of real and of discrete
@@ -9,6 +9,7 @@ DCRL_SEED repeats a run.
 """
 import os
 import subprocess
+import sys
 import tempfile
 
 import jax
@@ -19,8 +20,11 @@ import jax.numpy as jnp  # noqa: E402
 from batches import arrays
 from safetensors.numpy import load_file, save_file  # noqa: E402
 
+sys.path.append(os.path.join(os.path.dirname(__file__), ".."))
+import fresh  # noqa: E402
+
 DCRL = os.environ["DCRL"]
-SEED = int(os.environ.get("DCRL_SEED", np.random.SeedSequence().entropy % 2**32))
+SEED = fresh.seed()
 GAMMA, UPDATES = 0.97, 100
 # Networks by the norm of their change. Losses are smooth in the critics' and the flow's weights (an expectile's weight jumps
 # where its gradient is zero); ddpgbc's gradient jumps where a mean leaves +-1 or the least critic changes, and a row that does

@@ -1,6 +1,6 @@
 """npz files against numpy, both ways, and malformed files against `dcrl data info`.
 
-Arrays are fresh random ones each run; a failure prints the seed, and SEED=... repeats it. The C side is
+Arrays are drawn by one seed for these sources (fresh.py); a failure prints DCRL_SEED=..., which repeats it. The C side is
 tests/data/tool_npz.c and the dcrl program itself.
 """
 import io
@@ -17,10 +17,13 @@ import zlib
 import numpy as np
 from numpy.lib import format as npy_format
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+import fresh  # noqa: E402
+
 BUILD = os.environ.get("BUILD", "build")
 DCRL = os.environ.get("DCRL", BUILD + "/dcrl")
 TOOL = BUILD + "/tests/tool_npz"
-SEED = int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4), "little")
+SEED = fresh.seed()
 MUTANTS = int(os.environ.get("MUTANTS", "1500"))
 rng = np.random.default_rng(SEED)
 
@@ -407,5 +410,5 @@ if __name__ == "__main__":
     try:
         main()
     except BaseException:
-        print(f"SEED={SEED}", file=sys.stderr)
+        print(f"DCRL_SEED={SEED}", file=sys.stderr)
         raise
