@@ -156,17 +156,27 @@ static void test_products(void **state) {
     }
 }
 
+static int bf16_kernels(dc_gemm_fn *out[2]) {
+    int count = 0;
+#ifndef DC_DOUBLE
+    if (dc_gemm_has_avx512_bf16()) out[count++] = dc_gemm_bf16;
+    if (dc_gemm_has_amx()) out[count++] = dc_gemm_amx;
+#endif
+    return count;
+}
+
 static void test_bf16(void **state) {
     (void)state;
-    if (!dc_gemm_has_bf16()) {
-        printf("skipped: a processor without AVX512-BF16\n");
-        return;
-    }
+    dc_gemm_fn *all[2];
+    int count = bf16_kernels(all);
+    printf("%d kernels\n", count);
     for (int i = 0; i < CASES; i++) {
         product p = draw();
-        run(dc_gemm_bf16, &p);
-        check(&p, true);
-        check_part(dc_gemm_bf16, &p);
+        for (int k = 0; k < count; k++) {
+            run(all[k], &p);
+            check(&p, true);
+            check_part(all[k], &p);
+        }
         drop(&p);
     }
 }
@@ -193,15 +203,15 @@ static void test_same_bits(void **state) {
 // What C held does not matter where it is not added to; what is no number in A or B gets through.
 static void test_not_numbers(void **state) {
     (void)state;
-    dc_gemm_fn *all[3];
-    int count = kernels(all);
+    dc_gemm_fn *all[5];
+    int exact = kernels(all), count = exact + bf16_kernels(all + exact);
     for (int k = 0; k < count; k++) {
         product p = draw();
         p.beta = 0;
         for (int64_t i = 0; i < (int64_t)p.m * p.ldc; i++)
             if (p.start[i] != MARK) p.start[i] = (dc_real)NAN;
         run(all[k], &p);
-        check(&p, false);
+        check(&p, k >= exact);
         int row = below(p.m), col = below(p.k);
         ((dc_real *)
              p.a.p)[p.a.transposed ? (int64_t)col * p.a.ld + row : (int64_t)row * p.a.ld + col] =

@@ -1,4 +1,5 @@
 // Matrix products: which of the compiled kernels this processor runs, and what decides their last bits.
+#define _DEFAULT_SOURCE // syscall
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/cpu.h"
 
@@ -9,11 +10,43 @@
 #ifdef __GLIBC__
 #include <gnu/libc-version.h>
 #endif
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+#if defined(__x86_64__) && !defined(DC_DOUBLE)
+bool dc_gemm_has_avx512_bf16(void) {
+    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw");
+}
+
+// The kernel gives tile registers to a process that asks for them, once, for all its threads. It refuses where a
+// thread's alternate signal stack is too small to save them.
+bool dc_gemm_has_amx(void) {
+    enum { BF16 = 1 << 22, TILES = 1 << 24, ASK = 0x1023, TILE_DATA = 18 };
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & BF16) || !(d & TILES)) return false;
+    return dc_gemm_has_avx512_bf16() && syscall(SYS_arch_prctl, ASK, TILE_DATA) == 0;
+}
+#else
+#define dc_gemm_bf16 NULL
+#define dc_gemm_amx NULL
+
+bool dc_gemm_has_avx512_bf16(void) {
+    return false;
+}
+
+bool dc_gemm_has_amx(void) {
+    return false;
+}
+#endif
 
 typedef struct kernel {
     const char *name, *words;
     dc_gemm_fn *product;
-    bool there; // on this processor
+    const char *bf16_words;
+    dc_gemm_fn *bf16; // Nullable: none
 } kernel;
 
 static struct {
@@ -21,23 +54,43 @@ static struct {
     kernel kernel;
 } chosen = {.once = PTHREAD_ONCE_INIT};
 
+#ifdef __x86_64__
+static bool has_avx512(void) {
+    return __builtin_cpu_supports("avx512f");
+}
+
+static bool has_avx2(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#endif
+
+static bool always(void) {
+    return true;
+}
+
+static const struct {
+    kernel kernel;
+    bool (*there)(void); // on this processor
+} kernels[] = {
+#ifdef __x86_64__
+    {{"amx", "AVX-512", dc_gemm_avx512, "AMX-BF16", dc_gemm_amx}, dc_gemm_has_amx},
+    {{"avx512bf16", "AVX-512", dc_gemm_avx512, "AVX512-BF16", dc_gemm_bf16},
+     dc_gemm_has_avx512_bf16},
+    {{"avx512", "AVX-512", dc_gemm_avx512, NULL, NULL}, has_avx512},
+    {{"avx2", "AVX2", dc_gemm_avx2, NULL, NULL}, has_avx2},
+#endif
+    {{"base", "common vectors", dc_gemm_base, NULL, NULL}, always},
+};
+
 // The best; DCRL_VECTORS names a lesser one, to see what another processor would compute.
 static void choose(void) {
-    const kernel kernels[] = {
-#ifdef __x86_64__
-        {"avx512", "AVX-512", dc_gemm_avx512, __builtin_cpu_supports("avx512f")},
-        {"avx2", "AVX2", dc_gemm_avx2,
-         __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")},
-#endif
-        {"base", "common vectors", dc_gemm_base, true},
-    };
     const char *wish = getenv("DCRL_VECTORS");
-    int count = (int)(sizeof kernels / sizeof kernels[0]), at = 0;
-    while (at < count - 1 && wish && strcmp(wish, kernels[at].name) != 0)
+    int last = (int)(sizeof kernels / sizeof kernels[0]) - 1, at = 0;
+    while (at < last && wish && strcmp(wish, kernels[at].kernel.name) != 0)
         at++;
-    while (!kernels[at].there)
+    while (!kernels[at].there())
         at++;
-    chosen.kernel = kernels[at];
+    chosen.kernel = kernels[at].kernel;
 }
 
 static const kernel *best(void) {
@@ -45,24 +98,14 @@ static const kernel *best(void) {
     return &chosen.kernel;
 }
 
-#if defined(__x86_64__) && !defined(DC_DOUBLE)
-#define BF16 dc_gemm_bf16
-
 bool dc_gemm_has_bf16(void) {
-    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw");
+    return best()->bf16 != NULL;
 }
-#else
-#define BF16 dc_gemm_base // never asked for
-
-bool dc_gemm_has_bf16(void) {
-    return false;
-}
-#endif
 
 void dc_gemm(bool bf16, bool a_t, bool b_t, int m, int n, int k, const dc_real *a, int lda,
              const dc_real *b, int ldb, dc_real beta, dc_real *c, int ldc) {
     dc_factor left = {a, lda, a_t}, right = {b, ldb, b_t};
-    dc_gemm_fn *product = bf16 ? BF16 : best()->product;
+    dc_gemm_fn *product = bf16 ? best()->bf16 : best()->product;
     product(m, n, k, &left, &right, beta, c, ldc);
 }
 
@@ -85,7 +128,7 @@ void dc_gemm(bool bf16, bool a_t, bool b_t, int m, int n, int k, const dc_real *
 
 // The C library chooses kernels of exp and its like by the processor, too.
 void dc_cpu_arithmetic(bool bf16, char out[DC_ARITHMETIC_MAX]) {
-    const char *libc = "", *words = bf16 && dc_gemm_has_bf16() ? "AVX512-BF16" : best()->words;
+    const char *libc = "", *words = bf16 && dc_gemm_has_bf16() ? best()->bf16_words : best()->words;
 #ifdef __GLIBC__
     libc = gnu_get_libc_version();
 #endif

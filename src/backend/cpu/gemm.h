@@ -14,10 +14,11 @@ typedef struct dc_factor {
     bool transposed; // in memory
 } dc_factor;
 
-// C (m, n) = A (m, k) B (k, n) + beta C, all row-major.
+// C (m, n) = A (m, k) B (k, n) + beta C, all row-major; beta is 0 or 1.
 typedef void dc_gemm_fn(int m, int n, int k, const dc_factor *a, const dc_factor *b, dc_real beta,
                         dc_real *c, int ldc);
 dc_gemm_fn dc_gemm_avx512, dc_gemm_avx2, dc_gemm_base;
-dc_gemm_fn dc_gemm_bf16; // rounds A and B to bf16, sums in fp32; only where dc_gemm_has_bf16
+dc_gemm_fn dc_gemm_bf16, dc_gemm_amx; // round A and B to bf16, sum in fp32
+bool dc_gemm_has_avx512_bf16(void), dc_gemm_has_amx(void);
 
 #endif
