@@ -321,20 +321,24 @@ static dc_quoted quoted(const dc_json *json, const char *key, const char *task, 
     return quote(NULL);
 }
 
+// The environment whose goals are whole observations. False: `env` is.
+static bool plain_goals(const char *env, char out[DC_TEXT_MAX]) {
+    const char *goals = strstr(env, "-oraclerep");
+    if (!goals) return false;
+    snprintf(out, DC_TEXT_MAX, "%.*s%s", (int)(goals - env), env, goals + strlen("-oraclerep"));
+    return true;
+}
+
 // Of paper.json: the paper's own for goals of the same kind, else OGBench's for whole observations.
 static dc_quoted quoted_elsewhere(const dc_plan *plan, const char *env, const char *method) {
     dc_paper_figure f;
     dc_quoted q = quote(NULL);
-    const char *goals = env ? strstr(env, "-oraclerep") : NULL;
-    if (env && dc_paper_find(plan->figures, env, method, "overall", &f)) {
+    char plain[DC_TEXT_MAX];
+    if (!env) return q;
+    if (dc_paper_find(plan->figures, env, method, "overall", &f))
         q = (dc_quoted){f.mean, f.sd, false};
-    } else if (goals) {
-        char plain[DC_TEXT_MAX];
-        snprintf(plain, sizeof plain, "%.*s%s", (int)(goals - env), env,
-                 goals + strlen("-oraclerep"));
-        if (dc_paper_find(plan->figures, plain, method, "overall", &f))
-            q = (dc_quoted){f.mean, f.sd, true};
-    }
+    else if (plain_goals(env, plain) && dc_paper_find(plan->figures, plain, method, "overall", &f))
+        q = (dc_quoted){f.mean, f.sd, true};
     return q;
 }
 
@@ -381,8 +385,9 @@ static dc_status lay_out(dc_plan *plan, const dc_json *json, dc_experiment *e) {
 // runs/pointmaze-giant/dcrl,order=down,n=25
 static dc_status name_folder(dc_plan *plan, const dc_experiment *e, dc_cell *c) {
     char name[512], *at = name;
-    int n = snprintf(name, sizeof name, "runs/%s%s%s/%s%s%s%s%s", e->scale.own ? e->name : "",
-                     e->scale.own ? "/" : "", c->preset, c->method, c->value ? "," : "",
+    bool own = e->scale.own || e->whole_goals;
+    int n = snprintf(name, sizeof name, "runs/%s%s%s/%s%s%s%s%s", own ? e->name : "",
+                     own ? "/" : "", c->preset, c->method, c->value ? "," : "",
                      c->value ? e->along : "", c->value ? "=" : "", c->value ? c->value : "");
     if (n < 0 || n >= (int)sizeof name)
         return dc_fail(DC_BAD_INPUT, NULL, "the name of a run's folder is too long (%.60s)",
@@ -438,16 +443,22 @@ void dc_cell_differs(unsigned differs, dc_text *out) {
     }
 }
 
-// The environment of a preset; NULL: there is no such preset, and so no environment.
-static dc_status find_env(dc_plan *plan, const char *name, const char **env) {
+// The environment of a preset, with the experiment's goals; NULL: there is no such preset, and so no environment.
+static dc_status find_env(dc_plan *plan, const dc_experiment *e, const char *name,
+                          const char **env) {
+    char text[DC_TEXT_MAX];
     dc_preset preset;
     dc_arena arena; // all presets are read anew
     *env = NULL;
     dc_arena_init(&arena, 0);
     dc_status status = dc_preset_find(&arena, name, &preset);
     const char *found = status == DC_OK ? env_of(&preset) : NULL;
-    if (found) *env = dc_arena_text(&plan->arena, found, strlen(found));
-    if (found && !*env) status = no_memory();
+    if (found) {
+        snprintf(text, sizeof text, "%s", found);
+        if (e->whole_goals) plain_goals(found, text);
+        *env = dc_arena_text(&plan->arena, text, strlen(text));
+        if (!*env) status = no_memory();
+    }
     dc_arena_fini(&arena);
     return status == DC_USAGE ? DC_OK : status;
 }
@@ -457,7 +468,7 @@ static dc_status find_missing(dc_plan *plan, const dc_experiment *e, dc_cell *c)
     char text[256];
     c->missing = e->missing;
     if (e->lock || c->missing) return DC_OK;
-    DC_TRY(find_env(plan, c->preset, &c->env));
+    DC_TRY(find_env(plan, e, c->preset, &c->env));
     if (c->env) return DC_OK;
     snprintf(text, sizeof text, "dcrl has no preset '%.100s' and no such environment", c->preset);
     c->missing = dc_arena_text(&plan->arena, text, strlen(text));
@@ -474,7 +485,7 @@ static dc_status make_cell(dc_plan *plan, const dc_json *json, dc_experiment *e,
     DC_TRY(find_missing(plan, e, c));
     if (isnan(c->success.mean) && !c->value) {
         const char *env = c->env;
-        if (strcmp(c->task, c->preset) != 0) DC_TRY(find_env(plan, c->task, &env));
+        if (strcmp(c->task, c->preset) != 0) DC_TRY(find_env(plan, e, c->task, &env));
         c->success = quoted_elsewhere(plan, env, c->method);
     }
     DC_TRY(name_folder(plan, e, c));
@@ -525,7 +536,8 @@ static dc_status add_one(dc_plan *plan, const dc_json *json) {
                          .found = text_of(json, "found"),
                          .missing = text_of(json, "missing"),
                          .along = text_of(json, "along"),
-                         .view = view_of(json)};
+                         .view = view_of(json),
+                         .whole_goals = dc_json_get(json, "goals") != NULL};
     DC_TRY(scale_of(plan->chosen, e->name, &e->scale));
     DC_TRY(lay_out(plan, json, e));
     DC_TRY(make_cells(plan, json, e));
@@ -560,6 +572,7 @@ dc_status dc_cell_sets(const dc_experiment *e, const dc_cell *c, dc_set_fn *set,
         DC_TRY(set(ctx, pair, equals + 1));
         at += n;
     }
+    if (e->whole_goals) DC_TRY(set(ctx, "env", c->env));
     return c->value && !e->lock ? set(ctx, e->along, c->value) : DC_OK;
 }
 

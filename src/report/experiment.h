@@ -78,6 +78,7 @@ typedef struct dc_experiment {
     dc_view view;
     dc_paper_scale scale;
     bool lock;
+    bool whole_goals; // whole observations, where the presets' goals are representations
     const char **tasks, **methods, **values; // (task_count), (method_count), (value_count >= 1)
     int task_count, method_count, value_count;
     int tasks_left;                     // of the paper's tasks, how many this scale leaves out

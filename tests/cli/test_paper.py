@@ -18,12 +18,12 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from drive import STOPPED, Scratch, await_handler, bad, digests, good, run_tests, spawn  # noqa: E402
 
-NAMES = ["long-horizon", "standard", "n-step", "accumulation", "strategies", "strategies-cube", "ablations", "targets", "kappa-dc", "kappa-prop",
+NAMES = ["long-horizon", "standard", "ogbench", "n-step", "accumulation", "strategies", "strategies-cube", "ablations", "targets", "kappa-dc", "kappa-prop",
          "slots", "value-map", "calvin", "calvin-pixels", "pixels"]
 TINY = {"says": "as small as can be", "steps": 12, "seeds": 2, "batch": 8, "hidden": [8, 8], "evaluations": 2, "episodes": 1, "data": 200, "rows": 21,
         "values": {"n": [1, 25], "horizon": [16, 32]}, "lock": {"n": 4, "hidden": [8, 8], "batch": 8, "steps": 20},
         "instead": {"humanoidmaze-giant": "pointmaze-medium", "pointmaze-large": "pointmaze-medium", "scene": "pointmaze-medium"},
-        "only": {"ablations": {"tasks": ["pointmaze-large", "scene"]}, "strategies": {"methods": ["trl:lambda=0", "dcrl:order=down", "dcrl"]}}}
+        "only": {"ablations": {"tasks": ["pointmaze-large", "scene"]}, "ogbench": {"tasks": ["pointmaze-medium"], "methods": ["qrl", "sharsa"]}, "strategies": {"methods": ["trl:lambda=0", "dcrl:order=down", "dcrl"]}}}
 
 
 def write(scratch, scales, name="scales.json"):
@@ -100,6 +100,19 @@ def test_dry_run():
         for word in ("n-step", "pointmaze-medium-navigate-v0", "updates", "disk", "time", "12 to do"):
             assert word in text, (word, text)
         assert not os.path.exists(out)
+
+
+def test_whole_goals():
+    """Goals are whole observations, whatever the preset's are, and OGBench's figures stand beside; runs are not those of other experiments."""
+    with Scratch("paper") as scratch:
+        out = scratch.at("out")
+        good("paper", "run", "ogbench", *tiny(scratch), "--out", out)
+        rows = rows_of(out, "ogbench")
+        assert [(r["method"], r["published"], r["published_goals"], r["state"]) for r in rows] == [("qrl", "82", "", "done"), ("sharsa", "", "", "done")], rows
+        for row in rows:
+            assert row["runs"].startswith("runs/ogbench/"), row
+            with open(os.path.join(out, row["runs"], "seed-0", "config.json")) as file:
+                assert json.load(file)["env"] == "pointmaze-medium-navigate-v0"
 
 
 def test_tables():
