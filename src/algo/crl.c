@@ -21,7 +21,7 @@ static const dc_option options[] = {
     DC_OPTION_REAL(
         config, q_floor, "-1e9", -1e9, 0,
         "f that the policy sees is at least this, and passes no gradient below; OGBench's "
-        "table was made with -13.8"),
+        "table was made with log 1e-6, -13.8155"),
     DC_ALPHA_OPTION(config, "0.1", "weight of behaviour cloning"),
     DC_ACTOR_GOAL_OPTIONS(config),
     DC_ACTOR_NETWORK_OPTIONS(config, "off"),

@@ -1,6 +1,8 @@
 """gcivl against JAX (parity.py)."""
 import parity
-from parity import ALPHA, KAPPA, OBS, Method, actor, awr, hierarchy_value, hold, net
+import jax.numpy as jnp
+import numpy as np
+from parity import ALPHA, KAPPA, OBS, Method, actor, awr, hierarchy_value, hold, near, net
 
 
 def losses(live, target, b, o):
@@ -12,9 +14,17 @@ def losses(live, target, b, o):
             "loss_awr": (awr(mean, b["state_action"], gain, ALPHA), 1)}
 
 
+def by_hand():
+    """V of two members at a row that is not the goal, kappa 0.7; then weights of three actions, the last one's at its limit."""
+    v, now, later = (jnp.array(x)[:, None] for x in ([-3.7, -3.2], [-3.6, -3.4], [-3.0, -2.5]))
+    near(hierarchy_value(v, now, later, jnp.array([-1]), 0.7, 0.99), 0.0445575)
+    adv, off = jnp.array([0.0, -0.1, 1.0]), jnp.array([[1.0, 0], [0, 2], [1, 1]])
+    near(awr(off, jnp.zeros((3, 2)), adv, 10), (0.5 + 2 * np.exp(-1) + 100) / 3)
+
+
 METHOD = Method("gcivl", losses, ("state", "next", "goal", "actor_goal"),
                 lambda o: {"value": (OBS + o.goal_width, 2, 1), "actor": actor(o)},
-                lambda o: f"kappa={KAPPA} alpha={ALPHA}", kinds=({"policy": "awr"},), ema=("value",), steps=True)
+                lambda o: f"kappa={KAPPA} alpha={ALPHA}", kinds=({"policy": "awr"},), ema=("value",), steps=True, by_hand=by_hand)
 
 
 if __name__ == "__main__":

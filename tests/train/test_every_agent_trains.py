@@ -14,6 +14,7 @@ from drive import Scratch, bad, call, check_error, checkpoints, digests, good, n
 
 ROWS, LENGTH, STEPS = 2400, 40, 60
 TRAIN = ["train", "--hidden", "24,16", "--batch", 300, "--steps", STEPS, "--log-every", 7, "--save-every", 20]  # two blocks of rows
+TAKE_DISCRETE = {"dcrl", "curriculum", "trl", "trl-n", "td", "td-n", "mc", "tdp", "iql", "bc"}  # with the policies that they have by themselves
 AGENTS = [a["name"] for a in json.loads(good("list", "agents", "--json"))["agents"]]
 rng = np.random.default_rng(3)
 OBSERVATIONS, ACTIONS = rng.normal(size=(ROWS, 5)).astype("f4"), rng.uniform(-1, 1, (ROWS, 3)).astype("f4")
@@ -71,9 +72,13 @@ def test_discrete():
             done = call(*words)
             if done.returncode:
                 check_error(done.returncode, done.stderr, 1, [f"{agent} needs real-valued actions", "4 discrete"], words)
+                assert not os.path.exists(scratch.at(agent)), agent
                 refused.append(agent)
         print("  refuse discrete actions:", *refused)
-        assert "bc" not in refused and {"fbc", "gcivl", "sacbc"} <= set(refused)
+        assert set(refused) == set(AGENTS) - TAKE_DISCRETE
+        for agent, policy in (("dcrl", "rejection"), ("tdp", "rejection"), ("iql", "rejection"), ("iql", "awr")):
+            bad(1, "needs real-valued actions", *TRAIN, "--agent", agent, "--set", "policy=" + policy, "--data", data, "--out", scratch.at("none"))
+            assert not os.path.exists(scratch.at("none"))
 
 
 if __name__ == "__main__":

@@ -49,6 +49,14 @@ static const test_case cases[] = {
      false}, // two packs in one input
     {"trl-n", "rep=0,2 n=5", false},
     {"trl", "rep=0,2 lambda=1", false},
+    {"curriculum", "delta=30 n=8", true},
+    {"td", "rep=0,2", false},
+    {"mc", "rep=0,2", false},
+    {"iql", "rep=0,2", false},
+    {"iql", "policy=awr actor_layernorm=on hidden=100,60", false},
+    {"crl", "rep=0,2 latent=64", false}, // a product of all pairs of rows
+    {"crl", "q_floor=-0.1 hidden=100,60", false},
+    {"qrl", "rep=0,2", false},
     {"gcivl", "rep=0,2", false},
     {"sacbc", "rep=0,2", false}, // two draws of noise
     {"sacbc", "agg=mean alpha=0.3 actor_layernorm=off hidden=100,60", false},
@@ -61,6 +69,7 @@ static const test_case cases[] = {
     {"por", "", false}, // ReLU, deviations, widths of their own
     {"hbc", "actor_hidden=100,60", false},
     {"hbc", "rep=0,2 actors=flow actor_layernorm=on subgoal_steps=8", false},
+    {"hiql", "rep=0,2", false}, // a network that another looks through
     {"hiql", "goal_rep=off high_target=difference", false},
     {"bc", "actor_hidden=64 actor_activation=relu actor_std=free", false},
     {"tdp", "rep=0,2", false}, // several rows for every row of the batch
@@ -305,6 +314,17 @@ static bool close_enough(const test_case *c, const char *precision, double toler
 
 static void compare(const test_case *c, const char *precision, double tolerance, int bits) {
     failed += !close_enough(c, precision, tolerance, bits, 60);
+}
+
+// Needs no GPU: a method without a case would be compared nowhere.
+static void test_every_method(void **state) {
+    (void)state;
+    for (int m = 0; dc_algos[m]; m++) {
+        int found = 0;
+        for (int i = 0; i < DRAWN; i++)
+            found += !strcmp(cases[i].agent, dc_algos[m]->name);
+        if (!found) fail_msg("no case compares %s with the CPU", dc_algos[m]->name);
+    }
 }
 
 static void test_gradients(void **state) {
@@ -726,6 +746,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_bytes),    cmocka_unit_test(test_population),
         cmocka_unit_test(test_feed),     cmocka_unit_test(test_feed_choice),
         cmocka_unit_test(test_nan_rows), cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_every_method),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest steps[] = {cmocka_unit_test(test_gradients)};
