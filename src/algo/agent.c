@@ -45,6 +45,10 @@ dc_status dc_need_actions(const dc_method *m) {
 }
 
 dc_status dc_need_real_actions(const dc_method *m) {
+    if (!m->form->acts)
+        return dc_fail(
+            DC_USAGE, "use form=value; for a lock, whose actions are discrete, use another method",
+            "%s learns from real-valued actions, which form=distance leaves out", m->algo->name);
     DC_TRY(dc_need_actions(m));
     if (!m->actions) return DC_OK;
     return dc_fail(DC_UNSUPPORTED, "use another method (dcrl list agents), or real-valued actions",

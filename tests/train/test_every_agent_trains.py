@@ -81,5 +81,14 @@ def test_discrete():
             assert not os.path.exists(scratch.at("none"))
 
 
+def test_locks():
+    """Which have discrete actions, and a form of their own without any."""
+    with Scratch("agents") as scratch:
+        for agent in sorted(set(AGENTS) - TAKE_DISCRETE):
+            words = [*TRAIN, "--agent", agent, "--env", "lock-16", "--out", scratch.at("run")]
+            bad(2, [f"{agent} learns from real-valued actions", "for a lock"], *words)
+            bad(1, [f"{agent} needs real-valued actions", "2 discrete"], *words, "--set", "form=value")
+
+
 if __name__ == "__main__":
     run_tests(globals())

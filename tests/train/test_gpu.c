@@ -741,11 +741,11 @@ static void test_nan(void **state) {
 int main(int argc, char **argv) {
     const char *given = getenv("DCRL_SEED");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),     cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_answers),  cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_bytes),    cmocka_unit_test(test_population),
-        cmocka_unit_test(test_feed),     cmocka_unit_test(test_feed_choice),
-        cmocka_unit_test(test_nan_rows), cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_rows),         cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_answers),      cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_bytes),        cmocka_unit_test(test_population),
+        cmocka_unit_test(test_feed),         cmocka_unit_test(test_feed_choice),
+        cmocka_unit_test(test_nan_rows),     cmocka_unit_test(test_nan),
         cmocka_unit_test(test_every_method),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
