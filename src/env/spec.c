@@ -3,6 +3,7 @@
 
 #include "base/options.h"
 #include "env/family.h"
+#include "env/lock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -119,6 +120,11 @@ void dc_env_data_name(const dc_env_spec *spec, dc_data_kind kind, bool hundred,
 }
 
 static dc_status unknown(const char *name) {
+    int horizon;
+    if (dc_lock_horizon(name, &horizon) == DC_OK)
+        return dc_fail(DC_USAGE,
+                       "dcrl report shows its run, and dcrl lock how far off its distances are",
+                       "%s has no tasks to play or to draw", name);
     dc_env_spec base[ROWS_MAX];
     const char *list[ROWS_MAX];
     size_t count = 0;

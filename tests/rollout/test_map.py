@@ -234,7 +234,8 @@ def test_errors():
     bad(2, ["no checkpoint of step 7"], "map", run, "--step", 7)
     bad(1, "nowhere", "map", run, "-o", scratch.at("nowhere", "x.svg"))
     good("train", "--env", "lock-32", "--hidden", 8, "--batch", 8, "--steps", 2, "--out", lock)
-    bad(2, "unknown environment 'lock-32'", "map", lock)
+    bad(2, ["lock-32 has no tasks to play or to draw", "dcrl lock"], "map", lock)
+    bad(2, "lock-32 has no tasks to play or to draw", "eval", lock)
     good("train", "--env", ENV, "--data", scratch.at("data.npz"), "--hidden", 8, "--batch", 8, "--steps", 2, "--out", none,
          "--set", "policy=none")
     bad(1, "no policy", "map", none)

@@ -278,7 +278,7 @@ static dc_status start_early(dc_program *p) {
     return DC_OK;
 }
 
-// Lane 0 has waited for all tasks in the end, but not for the early part of the update.
+// Stream 0 has waited for all tasks in the end, but not for the early part of the update.
 static dc_status start_all(dc_program *p, bool update) {
     const task *last[STREAMS] = {};
     DC_TRY(start_tasks(p, false, last));
@@ -311,7 +311,7 @@ static dc_status draw_beside(dc_program *p, const dc_beside *beside) {
     return DC_OK;
 }
 
-// Lane 1 has nothing to do then.
+// Stream 1 has nothing to do then.
 static dc_status gather_beside(dc_program *p, const dc_beside *beside) {
     cudaStream_t stream = p->cuda->streams[1];
     CU(cudaStreamWaitEvent(stream, p->drawn));
