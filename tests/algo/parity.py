@@ -10,9 +10,9 @@ LayerNorm in its actors and with it (but for actors of ReLU, which have none), a
 Measures: a loss relative to its value plus 0.1, at the first batch and along the hundred Adam steps ("path"); a gradient
 tensor by norm relative to its norm; after the steps, each network's change relative to the norm of that change ("moved"), and
 each target tensor relative to its norm. No tensor is left out. Where a draw exceeds a limit, JAX itself says how far
-rounding moves it: the same equations in float64 on weights and rows that differ by a few roundings of float32, at most of six
+rounding moves it: the same equations in float64 on weights and rows that differ by a few roundings of float32, at most of forty
 such. A row at a kink is moved to its other side by one and not by another, and then the program may be three times as far off as
-that. Nothing is drawn again. DCRL_SEED runs that seed alone, DCRL_TOL=0 prints all figures and fails nothing.
+that. (Of six a unit of ReLU at its kink was moved by none, of forty by many.) Nothing is drawn again. DCRL_SEED runs that seed alone, DCRL_TOL=0 prints all figures and fails nothing.
 """
 import dataclasses
 import itertools
@@ -37,7 +37,7 @@ import fresh  # noqa: E402
 DCRL = os.environ.get("DCRL", "build/dcrl")
 UPDATES = 100
 FIXED_SEED = 20260101
-SWAYS, ROUNDINGS = 6, 8  # draws of rounded numbers, and by how many roundings of float32 those differ
+SWAYS, ROUNDINGS = 40, 8  # draws of rounded numbers at most, and by how many roundings of float32 those differ
 OBS, ACT = 6, 3  # columns of an observation, an action
 GAMMA, ALPHA, KAPPA = 0.97, 0.4, 0.8
 SIZES = [(64, (24, 40)), (33, (20,)), (100, (32, 24, 16))]  # rows of a batch, hidden widths
@@ -367,8 +367,8 @@ def rounded(rng, x):
     return np.asarray(x, np.float64) * (1 + ROUNDINGS * 2.0**-24 * rng.uniform(-1, 1, x.shape))
 
 
-def sway(m, o, live, target, batch, evaluate, wanted):
-    """How far rounding moves what is wanted, in the measures of `compare`."""
+def sway(m, o, live, target, batch, evaluate, wanted, bad):
+    """How far rounding moves what is wanted, in the measures of `compare`; bad: {what: error}, which ends it once explained."""
     most, rng = {}, np.random.default_rng(FIXED_SEED)
     before, after, path, grads = wanted
     for _ in range(SWAYS):
@@ -378,6 +378,8 @@ def sway(m, o, live, target, batch, evaluate, wanted):
         got = named(new_grads) | {"after/" + k: v for k, v in (named(new_after) | named(new_target, "target_")).items()}
         got |= {k: v[0] for k, v in new_path.items()} | {"path/" + k: v for k, v in new_path.items()}
         most = {k: max(v, most.get(k, 0)) for k, v in compare(m, got, before, after, path, grads).items()}
+        if all(v <= 3 * most[k] for k, v in bad.items()):
+            break
     return most
 
 
@@ -395,7 +397,7 @@ def check(m, o, rng, number, evaluate):
     found = compare(m, got, before, after, path, grads)
     print(f"{o}, {rows} rows, {hidden}:", ", ".join(f"{k} {v:.1e}" for k, v in found.items()), flush=True)
     bad = [k for k, v in found.items() if not v <= m.limit(o)[k]]
-    may = sway(m, o, live, target, batch, evaluate, (before, after, path, grads)) if bad else {}
+    may = sway(m, o, live, target, batch, evaluate, (before, after, path, grads), {k: found[k] for k in bad}) if bad else {}
     for k in bad:
         print(f"beyond a limit: {k} {found[k]:.2e}; rounded numbers move JAX by {may[k]:.2e}", flush=True)
     return found, [f"{k} {found[k]:.2e} ({o})" for k in bad if not found[k] <= 3 * may[k]]
