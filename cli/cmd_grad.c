@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "train/checkpoint.h"
+#include "train/cuda_batch.h"
 #include "train/weights.h"
 
 #include <stdio.h>
@@ -16,7 +17,8 @@
 
 static const char usage[] =
     "usage: dcrl grad --agent AGENT --weights W.safetensors --batch B.npz "
-    "--out G.safetensors [--updates N] [--hidden N,N] [--set key=value]...\n"
+    "--out G.safetensors [--updates N] [--hidden N,N] [--device cpu|cuda] [--precision P] "
+    "[--set key=value]...\n"
     "       dcrl grad --agent AGENT --describe [--set key=value]...\n"
     "\n"
     "Evaluates the loss on the batch and writes the gradient of every "
@@ -37,6 +39,7 @@ typedef struct flags {
     dc_int_list hidden;
     bool describe;
     int64_t updates;
+    int device, precision;
 } flags;
 
 static const dc_option table[] = {
@@ -48,6 +51,8 @@ static const dc_option table[] = {
                    "widths of the hidden layers; none: those of the first network in the file"),
     DC_OPTION_BOOL(flags, describe, "off", "list the batch's arrays and stop"),
     DC_OPTION_INT(flags, updates, "0", 0, 1e6, "Adam steps to take afterwards"),
+    DC_OPTION_CHOICE(flags, device, "cpu", "cpu|cuda", "what computes"),
+    DC_OPTION_CHOICE(flags, precision, "fp32", "fp32|tf32|bf16", "of a GPU's matrix products"),
     {0},
 };
 
@@ -124,7 +129,6 @@ static void put_slab(output *o, const dc_params *params, const dc_real *slab, co
 
 static void put_losses(output *o, const dc_agent *agent) {
     for (int m = 0; m < agent->metric_count; m++) {
-        o->losses[m] = (float)*dc_value(&agent->exec, agent->metrics[m].node).p;
         snprintf(o->names[o->count], DC_WEIGHT_NAME, "%s", agent->metrics[m].name);
         o->tensors[o->count] =
             (dc_st_tensor){o->names[o->count], DC_ST_F32, 0, {0}, &o->losses[m], sizeof(float)};
@@ -145,17 +149,56 @@ static void put_path(output *o, const dc_agent *agent, int64_t updates) {
     }
 }
 
-// Train on the batch, which has been run once; the losses of every run are kept.
-static void train(dc_agent *agent, const dc_run *run, int64_t updates, float *path) {
+// ---- what computes ----
+
+typedef struct engine {
+    dc_agent *agent;
+    const dc_run *run;
+    dc_cuda_batch *gpu; // NULL: the CPU
+} engine;
+
+static dc_status engine_init(engine *e, dc_agent *agent, const dc_run *run) {
+    const dc_run_options *o = &run->options;
+    *e = (engine){.agent = agent, .run = run};
+    if (!o->device && o->precision > 1)
+        return dc_fail(DC_USAGE, "use --device cuda, or --precision fp32",
+                       "dcrl grad computes in fp32 on the CPU");
+    if (!o->device) return DC_OK;
+    dc_trainer_spec spec = {
+        .precision = o->precision ? o->precision - 1 : 0, .lr = o->lr, .tau = o->tau};
+    return dc_cuda_batch_new(&e->gpu, agent, &spec);
+}
+
+// Gradients into the agent's slab, and what the losses are.
+static dc_status gradients(engine *e, float *losses) {
+    if (e->gpu) return dc_cuda_batch_gradients(e->gpu, losses);
+    dc_agent_run(e->agent);
+    for (int m = 0; m < e->agent->metric_count; m++)
+        losses[m] = (float)*dc_value(&e->agent->exec, e->agent->metrics[m].node).p;
+    return DC_OK;
+}
+
+static dc_status update(engine *e, int64_t done) {
+    if (e->gpu) return dc_cuda_batch_update(e->gpu);
+    dc_adam adam = dc_agent_adam(e->agent, e->run->options.lr, e->run->options.tau, done);
+    dc_backend_cpu.update(&e->agent->params.slabs, &adam, e->agent->pool);
+    return DC_OK;
+}
+
+// Train on the batch, whose gradients are there; the losses of every run are kept.
+static dc_status train(engine *e, int64_t updates, output *o) {
+    int count = e->agent->metric_count;
+    float losses[DC_METRICS_MAX];
+    memcpy(losses, o->losses, sizeof losses);
     for (int64_t u = 0; u <= updates; u++) {
         if (u > 0) {
-            dc_adam adam = dc_agent_adam(agent, run->options.lr, run->options.tau, u - 1);
-            dc_backend_cpu.update(&agent->params.slabs, &adam, agent->pool);
-            dc_agent_run(agent);
+            DC_TRY(update(e, u - 1));
+            DC_TRY(gradients(e, losses));
         }
-        for (int m = 0; m < agent->metric_count; m++)
-            path[m * (updates + 1) + u] = (float)*dc_value(&agent->exec, agent->metrics[m].node).p;
+        for (int m = 0; m < count; m++)
+            o->path[m * (updates + 1) + u] = losses[m];
     }
+    return e->gpu ? dc_cuda_batch_fetch(e->gpu) : DC_OK;
 }
 
 static dc_status print_losses(const dc_agent *agent, const float *losses, bool json) {
@@ -193,27 +236,30 @@ static void output_fini(output *o) {
 }
 
 // Run the batch once, keep losses and gradients, then train on it.
-static void compute(output *o, dc_agent *agent, const dc_run *run, int64_t updates) {
-    const dc_slabs *slabs = &agent->params.slabs;
-    dc_agent_run(agent);
+static dc_status compute(output *o, engine *e, int64_t updates) {
+    const dc_params *params = &e->agent->params;
+    const dc_slabs *slabs = &params->slabs;
+    DC_TRY(gradients(e, o->losses));
     memcpy(o->grad, slabs->grad, (size_t)slabs->size * sizeof(dc_real));
-    put_losses(o, agent);
-    put_slab(o, &agent->params, o->grad, "", slabs->size);
-    train(agent, run, updates, o->path);
-    if (!updates) return;
-    put_slab(o, &agent->params, slabs->live, "after/", slabs->size);
-    put_slab(o, &agent->params, slabs->ema, "after/target_", slabs->ema_size);
-    put_path(o, agent, updates);
+    put_losses(o, e->agent);
+    put_slab(o, params, o->grad, "", slabs->size);
+    if (!updates) return DC_OK;
+    DC_TRY(train(e, updates, o));
+    put_slab(o, params, slabs->live, "after/", slabs->size);
+    put_slab(o, params, slabs->ema, "after/target_", slabs->ema_size);
+    put_path(o, e->agent, updates);
+    return DC_OK;
 }
 
 static dc_status evaluate(dc_agent *agent, const dc_run *run, const flags *f, bool json) {
     output o;
+    engine e = {0};
     dc_status status = output_init(&o, agent, f->updates);
-    if (status == DC_OK) {
-        compute(&o, agent, run, f->updates);
-        status = dc_st_write(f->out, o.tensors, o.count, NULL, 0);
-    }
+    if (status == DC_OK) status = engine_init(&e, agent, run);
+    if (status == DC_OK) status = compute(&o, &e, f->updates);
+    if (status == DC_OK) status = dc_st_write(f->out, o.tensors, o.count, NULL, 0);
     if (status == DC_OK) status = print_losses(agent, o.losses, json);
+    dc_cuda_batch_free(e.gpu);
     output_fini(&o);
     return status;
 }
@@ -275,6 +321,8 @@ dc_status cmd_grad(int argc, char **argv) {
     if (args.help) return DC_OK;
     dc_run run = DC_RUN_NONE;
     dc_status status = dc_run_configure(&run, f.agent);
+    run.options.device = f.device;
+    run.options.precision = f.precision + 1;
     if (status == DC_OK) status = cli_run_sets(&run, &args);
     if (status == DC_OK) status = refuse_scaling(&run);
     for (int i = 0; status == DC_OK && !f.describe && i < 3; i++)

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/cuda.h"
 #include "sample/gpu_sampler.h"
+#include "train/cuda_batch.h"
 #include "train/cuda_feed.h"
 
 #include <limits.h>
@@ -87,28 +88,6 @@ static dc_status record(cuda_trainer *gpu, int steps, dc_recording **out) {
     return dc_recording_new(out, gpu->cuda, enqueue, &s);
 }
 
-static dc_status build_program(cuda_trainer *gpu, member *m, const dc_trainer_spec *spec) {
-    dc_agent *a = m->agent;
-    dc_ref metrics[DC_METRICS_MAX];
-    for (int i = 0; i < a->metric_count; i++)
-        metrics[i] = a->metrics[i].node;
-    dc_program_spec program = {.graph = &a->graph,
-                               .size = a->params.slabs.size,
-                               .ema_size = a->params.slabs.ema_size,
-                               .precision = (dc_precision)spec->precision,
-                               .metrics = metrics,
-                               .metric_count = a->metric_count,
-                               .lr = spec->lr,
-                               .beta1 = 0.9,
-                               .beta2 = 0.999,
-                               .eps = 1e-8,
-                               .tau = spec->tau,
-                               .policy_first = a->nets.policy_first,
-                               .policy_after = a->policy_after,
-                               .beside = gpu->count};
-    return dc_program_new(&m->program, gpu->cuda, &program);
-}
-
 // Bytes of the columns that feeds take, each counted once: members may share them.
 static size_t data_bytes(const cuda_trainer *gpu) {
     const void *seen[DC_FEEDS_MAX];
@@ -188,7 +167,8 @@ static dc_status build(cuda_trainer *gpu, dc_agent *const *agents, const dc_trai
     for (int i = 0; i < gpu->count; i++) {
         gpu->members[i].agent = agents[i];
         gpu->members[i].cuda = gpu->cuda;
-        DC_TRY(build_program(gpu, &gpu->members[i], spec));
+        DC_TRY(dc_cuda_compile(&gpu->members[i].program, gpu->cuda, agents[i], spec, gpu->count,
+                               false));
     }
     DC_TRY(choose_feed(gpu, spec->feed, &host));
     DC_TRY(build_samplers(gpu, agents, host));

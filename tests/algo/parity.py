@@ -12,7 +12,7 @@ tensor by norm relative to its norm; after the steps, each network's change rela
 each target tensor relative to its norm. No tensor is left out. Where a draw exceeds a limit, JAX itself says how far
 rounding moves it: the same equations in float64 on weights and rows that differ by a few roundings of float32, at most of forty
 such. A row at a kink is moved to its other side by one and not by another, and then the program may be three times as far off as
-that. (Of six a unit of ReLU at its kink was moved by none, of forty by many.) Nothing is drawn again. DCRL_SEED runs that seed alone, DCRL_TOL=0 prints all figures and fails nothing.
+that. (Of six a unit of ReLU at its kink was moved by none, of forty by many.) Nothing is drawn again. DCRL_DEVICE=cuda compares a GPU (in fp32), DCRL_SEED runs that seed alone, DCRL_TOL=0 prints all figures and fails nothing.
 """
 import dataclasses
 import itertools
@@ -35,6 +35,7 @@ sys.path.append(os.path.join(os.path.dirname(__file__), ".."))
 import fresh  # noqa: E402
 
 DCRL = os.environ.get("DCRL", "build/dcrl")
+DEVICE = os.environ.get("DCRL_DEVICE", "cpu")
 UPDATES = 100
 FIXED_SEED = 20260101
 SWAYS, ROUNDINGS = 40, 8  # draws of rounded numbers at most, and by how many roundings of float32 those differ
@@ -319,7 +320,7 @@ def program(weights, batch, m, o, hidden):
         w, b, g = (os.path.join(folder, name) for name in ("w.safetensors", "b.npz", "g.safetensors"))
         save_file(weights, w)
         np.savez(b, **batch)
-        call("grad", "--agent", m.name, "--weights", w, "--batch", b, "--out", g, "--updates", str(UPDATES), *settings(m, o),
+        call("grad", "--agent", m.name, "--weights", w, "--batch", b, "--out", g, "--updates", str(UPDATES), "--device", DEVICE, *settings(m, o),
              *(["--hidden", ",".join(map(str, hidden))] if any(n and len(n) > 3 for n in m.networks(o).values()) else []))
         return {k: np.asarray(v, np.float64) for k, v in load_file(g).items()}
 

@@ -237,12 +237,25 @@ def test_grad(scratch):
     np.savez(scratch.at("batch.npz"), **{i["name"]: np.zeros({"(batch)": 3}.get(i["shape"], (3, 2)), "f4") for i in listed})
     words = ["--weights", path, "--batch", scratch.at("batch.npz"), "--out", scratch.at("g.safetensors")]
     bad(1, "is damaged", "grad", "--agent", "bc", *words)
+    check_grad_devices("grad", "--agent", "bc", "--weights", checkpoints(scratch.at("run"))[-1], *words[2:], "--updates", 2)
     # Widths without their numbers.
     for shapes in (((0, 4, 8192), (0, 8192, 8192), (0, 8192, 2)), ((1, 4, 8192), (1, 1, 8192), (1, 1, 2))):
         file.metas = {}
         file.tensors = {f"actor/{i}/w": ({"dtype": "F32", "shape": list(shape)}, bytes(4 * int(np.prod(shape)))) for i, shape in enumerate(shapes)}
         file.write(path, False)
         expect_cheap(("grad", "--agent", "bc", *words), "must be (ensemble, in, out)")
+
+
+def check_grad_devices(*words):
+    """Where there is no GPU, or what the CPU does not do."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    out = words[words.index("--out") + 1]
+    bad(1, ["no ", "--device cpu"], *words, "--device", "cuda")
+    bad(1, ["no ", "--device cpu"], *words, "--set", "device=cuda")
+    bad(2, ["fp32 on the CPU", "--device cuda"], *words, "--precision", "bf16")
+    assert not os.path.exists(out)
+    good(*words, "--device", "cpu", "--precision", "fp32")
+    assert os.path.exists(out)
 
 
 def measure(*words):

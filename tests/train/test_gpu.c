@@ -9,6 +9,7 @@
 
 #include "base/philox.h"
 #include "env/lock.h"
+#include "train/cuda_batch.h"
 #include "train/run.h"
 
 #include <math.h>
@@ -336,6 +337,87 @@ static void test_gradients(void **state) {
         compare(&cases[i], "bf16", 2e-2, 7);
     }
     assert_int_equal(failed, 0);
+}
+
+static const test_case batches[] = {
+    {"bc", "rep=0,2", false},
+    {"iql", "rep=0,2", false},
+    {"crl", "latent=64", false},
+    {"dcrl", "rep=0,2 hidden=256,256,256 batch=100", false}, // packs
+    {"dcrl", "n=16 hidden=512,512", true},
+    {"dcrl", "rep=0,2 policy=rejection", false},
+    {"sacbc", "", false}};
+
+// The rows of the next step, as dcrl grad --device cuda takes them; the sampler stays where it is.
+static dc_cuda_batch *send_rows(dc_run *run) {
+    dc_agent *a = &run->agent;
+    dc_trainer_spec spec = {.precision = run->options.precision - 1, .lr = 3e-4, .tau = 0.005};
+    dc_cuda_batch *batch;
+    int64_t *words;
+    size_t count;
+    assert_int_equal(dc_sampler_save(a->sampler, &words, &count), DC_OK);
+    assert_int_equal(dc_agent_gradients(a, (uint64_t)run->step), DC_OK);
+    if (dc_cuda_batch_new(&batch, a, &spec) != DC_OK) fail_msg("%s", dc_error());
+    assert_int_equal(dc_sampler_load(a->sampler, words, count), DC_OK);
+    free(words);
+    return batch;
+}
+
+// Adam's first update goes lr along the sign of each gradient. The largest difference from that.
+static double update_off(dc_agent *a, dc_cuda_batch *batch, const float *grad) {
+    const dc_slabs *s = &a->params.slabs;
+    float *before = new_floats(s->size);
+    double off = 0;
+    assert_int_equal(dc_cuda_batch_fetch(batch), DC_OK);
+    memcpy(before, s->live, (size_t)s->size * sizeof *before);
+    assert_int_equal(dc_cuda_batch_update(batch), DC_OK);
+    assert_int_equal(dc_cuda_batch_fetch(batch), DC_OK);
+    for (int64_t i = 0; i < s->size; i++) {
+        double g = (double)grad[i], step = 3e-4 * g / (fabs(g) + 1e-8);
+        off = fmax(off, fabs((double)s->live[i] - ((double)before[i] - step)));
+    }
+    free(before);
+    return off;
+}
+
+static bool given_close(const test_case *c, const char *precision, double tolerance, int bits) {
+    dc_run run;
+    start(&run, c, precision, "log_every=7", NULL);
+    warm(&run, 60);
+    dc_agent *a = &run.agent;
+    const dc_slabs *s = &a->params.slabs;
+    float values[DC_METRICS_MAX];
+    one_step want = {.grad = new_floats(s->size)}, got = {.grad = new_floats(s->size)};
+    reference(&run, want.grad, want.metrics);
+    dc_cuda_batch *batch = send_rows(&run);
+    assert_int_equal(dc_cuda_batch_gradients(batch, values), DC_OK);
+    memcpy(got.grad, s->grad, (size_t)s->size * sizeof(float));
+    for (int i = 0; i < a->metric_count; i++)
+        got.metrics[i] = (double)values[i];
+    gap far = gap_of(a, &got, &want), may = {0};
+    bool close = within(&far, &may, tolerance);
+    if (!close) may = sway(&run, &want, bits);
+    close = close || within(&far, &may, tolerance);
+    double off = update_off(a, batch, got.grad);
+    printf("%-6s %-5s %-40s gradient %.1e, worst tensor %.1e (%s), metrics %.1e, update %.1e\n",
+           precision, c->agent, c->sets, far.gradient, far.tensor, far.where, far.metrics, off);
+    dc_cuda_batch_free(batch);
+    free(want.grad);
+    free(got.grad);
+    dc_run_fini(&run);
+    return close && off < 2e-6;
+}
+
+static void test_given_batch(void **state) {
+    (void)state;
+    if (!present) skip();
+    int bad = 0;
+    for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
+        bad += !given_close(&batches[i], "fp32", 1e-5, 23);
+        bad += !given_close(&batches[i], "tf32", 3e-3, 10);
+        bad += !given_close(&batches[i], "bf16", 2e-2, 7);
+    }
+    assert_int_equal(bad, 0);
 }
 
 static void test_rows(void **state) {
@@ -746,7 +828,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_bytes),        cmocka_unit_test(test_population),
         cmocka_unit_test(test_feed),         cmocka_unit_test(test_feed_choice),
         cmocka_unit_test(test_nan_rows),     cmocka_unit_test(test_nan),
-        cmocka_unit_test(test_every_method),
+        cmocka_unit_test(test_every_method), cmocka_unit_test(test_given_batch),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest steps[] = {cmocka_unit_test(test_gradients)};
