@@ -35,7 +35,7 @@ typedef struct dc_policy {
     dc_int_list hidden; // widths of its hidden layers; none: those of all networks
     int activation;     // dc_activation
     int deviation;      // dc_deviation
-    double flow_gain;   // and of a flow's
+    double flow_gain;   // factor on the initial weights of a flow's last layer
 } dc_policy;
 
 // Which goals the policy is trained for.

@@ -1,7 +1,8 @@
 // Drawing a table of rules (sample/rows.h, to be read first). dc_row_laws is that table compiled for one data
-// set, a distribution of rows each: names became indices, options became numbers. dc_draw_rows goes through it rule by rule for one row of
-// a batch. Nothing is shared between rows, so the CPU's sampler gives rows to threads and a CUDA kernel gives
-// each a thread; both compile this header and draw the same numbers.
+// set: each rule became a law, a distribution of rows, with indices in place of names and numbers in place of
+// options. dc_draw_rows goes through it rule by rule for one row of a batch. Nothing is shared between rows, so
+// the CPU's sampler gives rows to threads and a CUDA kernel gives each a thread; both compile this header and
+// draw the same numbers.
 //
 // All randomness is Philox (base/philox.h): four 32-bit words as a function of (seed, stream, step, index),
 // the columns below. A rule has a stream of its own unless another is named:

@@ -57,7 +57,7 @@ typedef struct dc_trainer_ops {
     // with the first NaN or Inf.
     dc_status (*retrace)(dc_trainer *trainer, int member, uint64_t step);
     // One step's gradients of a member, written to its agent's slab, without an update; values (metric_count)
-    // receives the metrics. For `dcrl grad`.
+    // receives the metrics. For tests: a batch that is given goes through train/cuda_batch.h.
     dc_status (*gradients)(dc_trainer *trainer, int member, float *values);
     // What computes and how: the device's name, where rows come from, which path each network takes.
     dc_status (*describe)(const dc_trainer *trainer, dc_text *out);

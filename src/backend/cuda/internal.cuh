@@ -17,8 +17,8 @@ typedef __nv_bfloat16 bf16;
 // Streams that independent parts of a step take; three for an early update; and one on which rows are drawn.
 enum { STREAMS = 4, EARLY_STREAM = STREAMS, DRAW_STREAM = STREAMS + 3, ALL_STREAMS };
 
-struct
-    branch { // streams of a part of a step that goes its own way, and workspaces of matrix products
+// Streams of a recording's part that waits for no other part (dc_cuda_branch), and workspaces of its matrix products.
+struct branch {
     cudaStream_t streams[ALL_STREAMS];
     void *workspaces[STREAMS];
     cudaEvent_t done;

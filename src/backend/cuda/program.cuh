@@ -43,7 +43,7 @@ struct task { // one thing to start
     cudaEvent_t done;
 };
 
-struct waiting_op { // that waits to go, with keys as a task has them
+struct waiting_op { // an op that the next group of its kind will take; keys as a task has them
     small_op op;
     std::vector<int> reads, writes;
 };
@@ -60,8 +60,8 @@ struct group { // of small_op ops, one launch
     fused_list list;
 };
 
-struct
-    plain_memory { // of a plain op that adds up, or keeps something for backward: see struct plain
+// Memory of a plain op that adds up, or keeps something for backward: see struct plain.
+struct plain_memory {
     double *sums;
     unsigned *done;
     float *kept;
@@ -88,8 +88,10 @@ struct net {                                // a whole network of equal layers (
     mlp job;
 };
 
-struct part_events {                               // of a part of the update
-    cudaEvent_t begin, summed, inputs, rest, more; // inputs: nobody reads them any more
+// Of a part of the update: it began; column sums are done; nobody reads the inputs any more; what is not a whole network's
+// is updated; the networks on the second stream are.
+struct part_events {
+    cudaEvent_t begin, summed, inputs, rest, more;
 };
 
 struct dc_program {
@@ -112,7 +114,7 @@ struct dc_program {
     std::vector<std::string> reason; // why a network is not computed as a whole, by its last layer
     std::vector<net> nets;
     std::vector<int> net_of; // node -> the network that computes it, -1
-    bool few;                // their tiles do not fill the device
+    bool few;                // the networks' tiles are fewer than the device takes at once
     std::vector<packed_matrix> matrices;
     std::vector<task> tasks;
     std::vector<group> groups;
@@ -132,7 +134,7 @@ struct dc_program {
     cudaEvent_t begin, drawn, gathered, early, updated, ticked;
     bool ticking; // while steps are recorded: the last one's end is not waited for yet
     part_events parts_done[2];
-    std::vector<int *> used; // by input: rows that are wanted
+    std::vector<int *> used; // by input: where the count of rows in use lies, NULL: all are
 };
 
 static inline const dc_node *node(const dc_program *p, dc_ref r) {
