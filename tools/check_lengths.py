@@ -6,6 +6,7 @@ the sources before, so a definition starts in the first column and its closing b
 
     tools/check_lengths.py              the check: the functions that are too long, exit 1 when there are any
     tools/check_lengths.py --top N      the N longest functions
+    tools/check_lengths.py --table      lines and functions by folder, as Markdown (docs/lab/sources.md)
 """
 import re
 import subprocess
@@ -42,16 +43,32 @@ def functions(text):
                 first = None  # a declaration of several lines
 
 
+def folder_of(name):
+    parts = name.split("/")
+    return "/".join(parts[:2] if parts[0] == "src" else parts[:1])
+
+
+def table(lines, found):
+    """Lines of each folder, and its functions by length."""
+    bounds = [(1, 10), (11, 20), (21, 40), (41, MOST)]
+    print("| folder | lines | " + " | ".join(f"{lo} to {hi}" for lo, hi in bounds) + " |\n|---|" + "---|" * (1 + len(bounds)))
+    for folder in sorted(lines):
+        own = [n for n, name, _, _ in found if folder_of(name) == folder]
+        print(f"| `{folder}` | {lines[folder]:,} | " + " | ".join(str(sum(lo <= n <= hi for n in own)) for lo, hi in bounds) + " |")
+
+
 def main():
     root = Path(__file__).resolve().parent.parent
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", *FOLDERS], cwd=root, check=True, capture_output=True, text=True
     ).stdout.split("\n")
-    found = []
+    found, lines_of = [], {}
     for name in filter(re.compile(r"\.(c|h|cu|cuh)$").search, listed):
         path = root / name
         if path.exists():
-            found += [(lines, name, line, f) for f, line, lines in functions(path.read_text())]
+            text = path.read_text()
+            found += [(lines, name, line, f) for f, line, lines in functions(text)]
+            lines_of[folder_of(name)] = lines_of.get(folder_of(name), 0) + text.count("\n")
     if not found:
         print("lengths: no function found", file=sys.stderr)
         return 1
@@ -60,6 +77,8 @@ def main():
         for lines, name, line, f in found[: int(sys.argv[2])]:
             print(f"{lines:4d}  {name}:{line} {f}")
         return 0
+    if sys.argv[1:2] == ["--table"]:
+        return table(lines_of, found)
     long = [row for row in found if row[0] > MOST]
     for lines, name, line, f in long:
         print(f"{name}:{line}: {f} has {lines} lines, {MOST} at most", file=sys.stderr)
