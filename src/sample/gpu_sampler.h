@@ -1,6 +1,6 @@
 // Sampler and gather on a GPU: it draws the same rows as the CPU's sampler, by the same function
-// (sample/row_draw.h), and writes them into a program's inputs; only the weights' own state is on
-// the host. Children are packed as on the CPU, unless a feeder sends the rows.
+// (sample/row_draw.h), and writes them into a program's inputs, so that a step needs nothing of the host.
+// Children are packed as on the CPU, unless a feeder sends the rows.
 #ifndef DC_GPU_SAMPLER_H
 #define DC_GPU_SAMPLER_H
 

@@ -1,10 +1,10 @@
-// Small ops: distances, targets, weights and losses are a few thousand numbers a step, so a launch of its own for each
-// would cost more than its work. A list of them is one launch (a fused launch). A thread takes a number through all of them, or through a
-// chain of them that the others do not depend on, with what it made in slots (of shared memory); a barrier stands only
-// where a number's maker was another thread. What ops do is told
-// by instructions for these slots (fused_steps.cu): an interpreter of a few hundred machine instructions, since on a
-// cold start fetching code costs more than running it. Where there are barriers the blocks form a cluster if the GPU has
-// those (compute capability 9), else there is one. Reductions leave partial sums, in double and in a fixed order.
+// Small ops: distances, targets, weights and losses are a few thousand numbers per step, so a launch for each op would
+// cost more than its work. A list of ops is one launch (a fused launch). A thread takes one number through all of them,
+// or through a chain of them that the others do not depend on, and keeps results in slots (in shared memory); there is a
+// barrier only where a thread reads what another one made. Instructions for these slots say what the ops do
+// (fused_steps.cu): an interpreter of a few hundred machine instructions, since on a cold start fetching code costs more
+// than running it. Where there are barriers the blocks form a cluster if the GPU has clusters (compute capability 9),
+// else there is one block. Reductions leave partial sums, in double and in a fixed order.
 #include "backend/cuda/internal.cuh"
 
 #include <cooperative_groups.h>

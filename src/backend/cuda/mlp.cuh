@@ -16,7 +16,7 @@ constexpr bool shared_holds(int blocks, size_t bytes) {
     return blocks * (bytes + 2048) <= 228 * 1024;
 }
 
-// What products read is T: bf16, or float, rounded to TF32 but for x, of which they take the upper bits.
+// Products read numbers of type T: bf16, or float that was rounded to TF32 (x is not; they take its upper bits).
 template <typename T> struct of {
     enum { SPAN = LINE / sizeof(T) }; // columns of a piece
 };
@@ -62,8 +62,8 @@ __device__ static inline void ask_x(const mlp &j, uint32_t to, int column, int r
 }
 #endif
 
-// Two sums over a row, that blocks left for their columns: two threads load what a row has (ask), and add it up later
-// (finish), so that other things can go on meanwhile. Sums over 64 columns become sums over 128 first.
+// Two sums over a row, of which each block left the parts of its columns: two threads load a row's parts (ask) and add
+// them up later (finish), so that other work goes on while they load. Parts of 64 columns become parts of 128 first.
 struct row_sums {
     enum { MOST = MLP_WIDEST / COLUMNS }; // parts of a row
     float2 part[MOST / 2];
