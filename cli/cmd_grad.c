@@ -17,8 +17,8 @@
 
 static const char usage[] =
     "usage: dcrl grad --agent AGENT --weights W.safetensors --batch B.npz "
-    "--out G.safetensors [--updates N] [--hidden N,N] [--device cpu|cuda] [--precision P] "
-    "[--set key=value]...\n"
+    "--out G.safetensors [--updates N] [--hidden N,N]\n"
+    "                 [--device cpu|cuda] [--precision P] [--set key=value]...\n"
     "       dcrl grad --agent AGENT --describe [--set key=value]...\n"
     "\n"
     "Evaluates the loss on the batch and writes the gradient of every "
@@ -30,7 +30,9 @@ static const char usage[] =
     "--describe lists the arrays of the batch. Observations are numbers as networks see them: "
     "scaled "
     "ones where\n"
-    "a run has obs_scale, 0 to 1 where its data are bytes.\n"
+    "a run has obs_scale, 0 to 1 where its data are bytes. On a GPU, products are in fp32 unless "
+    "--precision says\n"
+    "otherwise, and NaN or Inf ends the updates with an error.\n"
     "\n"
     "example: dcrl grad --agent dcrl --describe --set n=16\n";
 
