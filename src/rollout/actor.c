@@ -18,16 +18,22 @@ static int part_of(const dc_actor *a, int candidates, int most) {
     return (a->rows + parts - 1) / parts;
 }
 
-static dc_status not_rejection(void) {
-    return dc_fail(DC_USAGE, "leave them out",
-                   "--samples and --flow-steps are for flow policies (policy=rejection, "
-                   "fbc, sharsa)");
+static dc_status not_this_policy(const dc_actor *a, bool samples) {
+    const char *name = a->from.method.algo->name;
+    if (samples)
+        return dc_fail(DC_USAGE, "leave it out",
+                       "--samples is for policies that take the best of several actions or "
+                       "subgoals (policy=rejection); this one of %s does not",
+                       name);
+    return dc_fail(DC_USAGE, "leave it out",
+                   "--flow-steps is for policies that are flows; this one of %s is none", name);
 }
 
 static dc_status override(dc_actor *a, const char *key, int value) {
     char text[32];
     if (!value) return DC_OK;
-    if (!dc_options_find(a->from.method.algo->options, key)) return not_rejection();
+    if (!dc_options_find(a->from.method.algo->options, key))
+        return not_this_policy(a, !strcmp(key, "samples"));
     snprintf(text, sizeof text, "%d", value);
     return dc_options_set(a->from.method.algo->options, a->from.config, key, text);
 }
@@ -59,7 +65,7 @@ static dc_status build(dc_actor *a, const char *path, const dc_actor_options *o)
     DC_TRY(dc_infer_new(&a->policy, DC_INFER_ACT, &f->method, &f->nets, &f->params.slabs,
                         a->at_once, a->pool));
     a->policy->exec.quick_row = a->quick_row;
-    if (!a->policy->noises && (o->samples || o->flow_steps)) return not_rejection();
+    if (!a->policy->noises && (o->samples || o->flow_steps)) return not_this_policy(a, o->samples);
     if (o->cuda) DC_TRY(dc_infer_to_gpu(a->policy, &f->params.slabs, o->precision));
     return o->value ? dc_actor_add_value(a) : DC_OK;
 }

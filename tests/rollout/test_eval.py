@@ -143,6 +143,7 @@ def main():
         rows = open(os.path.join(run, "eval.csv")).read().splitlines()
         assert rows[0].startswith("step,overall_success,task1_success") and [r.split(",")[0] for r in rows[1:]] == ["300", "600"], rows
         assert "policy=rejection" in call("eval", run, "--samples", 3, code=2)
+        assert "policies that are flows" in call("eval", run, "--flow-steps", 3, code=2)
         assert "fp32 only" in call("eval", run, "--precision", "tf32", code=2)
         assert "no checkpoint of step 7" in call("eval", run, "--step", 7, code=2)
         several(folder, data)
