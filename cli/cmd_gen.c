@@ -139,10 +139,11 @@ static dc_status write_lock(const char *env, const flags *f, const cli_args *arg
 // ---- sets of episodes ----
 
 // FILE of FILE.npz, or in a folder OGBench's name.
-static dc_status name_stem(const flags *f, const char *name, dc_text *stem) {
+static dc_status name_stem(const flags *f, const char *name, bool *named, dc_text *stem) {
     size_t n = strlen(f->out);
     DC_TRY(cli_check_name(f->out, ".npz", true));
-    if (n > 4 && !strcmp(f->out + n - 4, ".npz")) {
+    *named = n > 4 && !strcmp(f->out + n - 4, ".npz");
+    if (*named) {
         dc_text_bytes(stem, f->out, n - 4);
         return dc_text_status(stem);
     }
@@ -157,7 +158,7 @@ static dc_status make_set(gen_set *set, const flags *f, const dc_env_spec *spec,
     double *draws = NULL;
     char name[DC_ENV_NAME_MAX];
     dc_env_data_name(spec, set->gen.kind, large, name);
-    dc_status status = name_stem(f, name, stem);
+    dc_status status = name_stem(f, name, &set->named, stem);
     set->stem = stem->bytes;
     if (status == DC_OK && f->draws[0])
         status = dc_gen_read_draws(&set->gen, f->draws, set->episodes + set->episodes / 10, &draws);

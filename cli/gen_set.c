@@ -375,11 +375,13 @@ static dc_status check_file(const char *path) {
                    "a file of that name is there (%s)", path);
 }
 
-// Files whose origin is unknown are not replaced.
+// Files whose origin is unknown are not replaced. Of what is made anew only the name that the user wrote may be a link.
 static dc_status check_absent(const gen_set *s) {
-    for (int k = 0; lasts(s) && k < 2 * s->shards; k++) {
+    for (int k = 0; k < 2 * s->shards; k++) {
         part p = part_of(s, k / 2, k % 2);
-        if (p.count) DC_TRY(check_file(p.path));
+        bool theirs = s->named && s->shards == 1 && k == 0;
+        if (p.count && lasts(s)) DC_TRY(check_file(p.path));
+        if (p.count && !theirs) DC_TRY(dc_file_inside(p.path));
     }
     return DC_OK;
 }

@@ -24,6 +24,7 @@ typedef struct gen_set {
     dc_gen gen;       // world, seed and draws are set
     const char *env;  // name of the environment, for STEM.gen.json
     const char *stem; // path without .npz
+    bool named;       // by the user, with its .npz; else it is a name in a folder
     int64_t episodes; // for training
     int shards;
     int threads;       // 0: one for every core

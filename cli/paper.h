@@ -56,6 +56,8 @@ void paper_fini(paper *p);
 
 // The path of something in DIR: "DIR/NAME". (DC_PATH_MAX)
 dc_status paper_path(const paper *p, char *out, const char *name);
+// The same of a folder in DIR: neither it nor one on the way from DIR to it is a link.
+dc_status paper_folder(const paper *p, char *out, const char *name);
 // Whether a set that is made here is finished.
 dc_status paper_look(paper_set *set);
 // The command lines that make a set: gen, and of shards convert. `which` 0 or 1.

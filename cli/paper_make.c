@@ -92,6 +92,7 @@ static void free_jobs(cli_job *jobs, int job_count) {
 // What a stopped conversion left: a folder of files.
 static dc_status clear_part(const char *path) {
     const char *name;
+    DC_TRY(dc_folder_inside(path));
     DIR *folder = opendir(path);
     if (!folder) return DC_OK;
     dc_status status = DC_OK;

@@ -21,6 +21,18 @@ dc_status paper_path(const paper *p, char *out, const char *name) {
     return dc_fail(DC_USAGE, "choose a shorter one", "the path of --out is too long");
 }
 
+dc_status paper_folder(const paper *p, char *out, const char *name) {
+    DC_TRY(paper_path(p, out, name));
+    for (char *at = out + strlen(p->flags->out) + 1; at; at = at ? at + 1 : NULL) {
+        at = strchr(at, '/');
+        if (at) *at = 0;
+        dc_status status = dc_folder_inside(out);
+        if (at) *at = '/';
+        DC_TRY(status);
+    }
+    return DC_OK;
+}
+
 // ---- plan.json ----
 
 static dc_status read_plan(paper *p, const dc_json *root, const char *path) {
@@ -99,11 +111,16 @@ static dc_status look_in(const char *folder, const char *name, paper_set *set) {
 
 dc_status paper_look(paper_set *set) {
     char path[DC_PATH_MAX + 16];
-    snprintf(path, sizeof path, "%s%s", set->path, set->shards ? "/index.json" : "");
-    DC_TRY(dc_file_find(path, &set->there));
-    if (!set->there || set->shards) return DC_OK;
+    if (set->shards) {
+        DC_TRY(dc_folder_inside(set->path));
+        snprintf(path, sizeof path, "%s/index.json", set->path);
+        return dc_file_find(path, &set->there);
+    }
+    DC_TRY(dc_file_inside(set->path));
+    DC_TRY(dc_file_find(set->path, &set->there));
     snprintf(path, sizeof path, "%.*s-val.npz", (int)strlen(set->path) - 4, set->path);
-    return dc_file_find(path, &set->there); // gen writes it last
+    DC_TRY(dc_file_inside(path));
+    return set->there ? dc_file_find(path, &set->there) : DC_OK; // gen writes it last
 }
 
 // How much there is of a set, and whether it can be made. Errors: DC_IO, DC_USAGE if it cannot.
@@ -146,7 +163,7 @@ static dc_status fill_set(paper *p, const dc_cell *c, const dc_paper_scale *s, p
     dc_status status = size_set(s, c->transitions, &spec, set);
     if (status == DC_NO_MEMORY || set->there) return set->there ? DC_OK : status;
     if (status != DC_OK) return keep_error(p, &set->missing);
-    DC_TRY(paper_path(p, folder, "data"));
+    DC_TRY(paper_folder(p, folder, "data"));
     int n =
         snprintf(set->path, sizeof set->path, "%s/%s%s", folder, name, set->shards ? "" : ".npz");
     return n < (int)sizeof set->path ? paper_look(set) : paper_path(p, folder, set->path);
@@ -175,6 +192,7 @@ static dc_status find_done(const paper *p, paper_run *r) {
     char folder[DC_PATH_MAX], name[DC_PATH_MAX + 32];
     const dc_experiment *e = r->experiment;
     r->done = true;
+    DC_TRY(paper_folder(p, folder, r->cell->folder));
     for (int64_t s = e->scale.seeds; s-- > 0 && r->done;) {
         DC_TRY(dc_cell_member(e, r->cell, p->flags->out, s, folder, sizeof folder));
         snprintf(name, sizeof name, "%s/%s", folder, e->lock ? "result.json" : "DONE");

@@ -85,7 +85,7 @@ static dc_status write_script(const paper *p, const char *name, const dc_text *t
     snprintf(inside, sizeof inside, "slurm/%s", name);
     DC_TRY(dc_text_status(text));
     DC_TRY(paper_path(p, path, inside));
-    DC_TRY(dc_file_write(path, text->bytes, text->used));
+    DC_TRY(dc_file_write_inside(path, text->bytes, text->used));
     if (chmod(path, 0755) == 0) return DC_OK;
     return dc_fail(DC_IO, "check the folder", "%s cannot be made a program (%s)", path,
                    strerror(errno));
@@ -123,7 +123,7 @@ dc_status paper_write_slurm(const paper *p) {
     char folder[DC_PATH_MAX], array[256];
     if (!p->run_count)
         return dc_fail(DC_USAGE, "--dry-run says what is missing", "there is nothing to run");
-    DC_TRY(paper_path(p, folder, "slurm"));
+    DC_TRY(paper_folder(p, folder, "slurm"));
     DC_TRY(dc_folder_make(folder));
     DC_TRY(paper_write_plan(p));
     snprintf(array, sizeof array,

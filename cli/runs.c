@@ -1,6 +1,7 @@
 // Shared handling of runs, see runs.h.
 #include "runs.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "train/folder.h"
 #include "train/pick.h"
@@ -23,8 +24,13 @@ static void on_signal(int number) {
     atomic_store(&cli_stop, 1);
 }
 
+static bool is_stopped(void) {
+    return atomic_load(&cli_stop) != 0;
+}
+
 void cli_catch_signals(void) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    dc_file_stop = is_stopped;
     sigemptyset(&action.sa_mask);
     static const int stops[] = {SIGINT, SIGTERM, SIGUSR1, SIGXCPU, SIGHUP};
     struct sigaction before;

@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@ enum { BUFFER = 1 << 18, NAME_TRIES = 10000, FIRST_READ = 1 << 16 };
 static const size_t WRITE_MAX = (size_t)1 << 30; // Linux writes at most 2 GiB at once
 
 dc_file_calls dc_file_system = {.write = write, .fsync = fsync, .rename = rename};
+bool (*dc_file_stop)(void);
 
 // ---- errors
 
@@ -85,11 +87,28 @@ static int open_file(const char *path, int flags) {
     return fd;
 }
 
+// Until somebody reads a pipe; -1 with EINTR if the program is asked to stop.
+static int wait_for_reader(int fd) {
+    if (dc_file_stop && dc_file_stop()) return errno = EINTR, -1;
+    struct pollfd full = {.fd = fd, .events = POLLOUT};
+    (void)poll(&full, fd >= 0, 20);
+    return 0;
+}
+
+// A pipe that nobody reads yet is waited for.
+static int open_special(const char *path, bool pipe) {
+    int fd;
+    while ((fd = open_file(path, O_WRONLY | O_NONBLOCK)) < 0 && pipe && errno == ENXIO)
+        if (wait_for_reader(-1) != 0) return -1;
+    return fd;
+}
+
 // 0 or -1 with errno; a call that takes nothing counts as an error, else this could spin for ever.
 static int write_all(int fd, const char *bytes, size_t n) {
     while (n > 0) {
         ssize_t got = dc_file_system.write(fd, bytes, n < WRITE_MAX ? n : WRITE_MAX);
         if (got < 0 && errno == EINTR) continue;
+        if (got < 0 && errno == EAGAIN && wait_for_reader(fd) == 0) continue;
         if (got == 0) errno = EIO;
         if (got <= 0) return -1;
         bytes += got;
@@ -113,6 +132,13 @@ static dc_status not_a_file(const char *path, const char *what) {
                    "%s lies where a file belongs (%s)", what, path);
 }
 
+static const char *kind_of(mode_t mode) {
+    return S_ISLNK(mode)                      ? "a symbolic link"
+           : S_ISDIR(mode)                    ? "a folder"
+           : S_ISFIFO(mode) || S_ISSOCK(mode) ? "a pipe or socket"
+                                              : "something else";
+}
+
 dc_status dc_open_inside(const char *path, int flags, int *fd) {
     struct stat info;
     *fd = open_file(path, flags | O_NOFOLLOW | O_NONBLOCK); // a FIFO must not hang here
@@ -124,7 +150,13 @@ dc_status dc_open_inside(const char *path, int flags, int *fd) {
     close(*fd);
     *fd = -1;
     if (error) return fail("cannot open", path, error);
-    return not_a_file(path, S_ISDIR(info.st_mode) ? "a folder" : "something else");
+    return not_a_file(path, kind_of(info.st_mode));
+}
+
+dc_status dc_file_inside(const char *path) {
+    struct stat info;
+    if (lstat(path, &info) != 0) return errno == ENOENT ? DC_OK : fail("cannot open", path, errno);
+    return S_ISREG(info.st_mode) ? DC_OK : not_a_file(path, kind_of(info.st_mode));
 }
 
 dc_status dc_file_find(const char *path, bool *exists) {
@@ -264,7 +296,11 @@ static void release(dc_save *save) {
 }
 
 static dc_status give_up(dc_save *save, const char *what, int error) {
-    save->status = fail(what, save->path, error);
+    if (error == EINTR)
+        save->status =
+            dc_fail(DC_INTERRUPTED, NULL, "stopped, since nobody reads it (%s)", save->path);
+    else
+        save->status = fail(what, save->path, error);
     release(save);
     return save->status;
 }
@@ -317,7 +353,7 @@ dc_status dc_save_open(dc_save *save, const char *path) {
     bool exists = stat(path, &info) == 0;
     if (exists && S_ISDIR(info.st_mode)) return give_up(save, "cannot write", EISDIR);
     if (exists && !S_ISREG(info.st_mode))
-        save->fd = open_file(path, O_WRONLY);
+        save->fd = open_special(path, S_ISFIFO(info.st_mode));
     else
         (void)open_temp(save);
     if (save->fd < 0) return give_up(save, "cannot write", errno);

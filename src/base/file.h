@@ -19,6 +19,8 @@ typedef struct dc_file_calls {
     int (*rename)(const char *from, const char *to);
 } dc_file_calls;
 extern dc_file_calls dc_file_system;
+// Nullable: whether the program is asked to stop, so that nobody waits for the reader of a pipe (DC_INTERRUPTED).
+extern bool (*dc_file_stop)(void);
 
 // Read a whole file of at most `max` bytes into memory that the caller frees; a NUL follows the
 // bytes.
@@ -77,6 +79,8 @@ dc_status dc_folder_make(const char *path);
 dc_status dc_file_find(const char *path, bool *exists);
 // The same of a folder; a link to one is followed.
 dc_status dc_folder_find(const char *path, bool *exists);
+// Before a file inside of a folder is opened by its path alone: what has that name must be a regular file.
+dc_status dc_file_inside(const char *path);
 // Before a folder inside of another one is written to: a link of that name is an error.
 dc_status dc_folder_inside(const char *path);
 // Whether a folder can be filled as one's own: it is empty, or there is none of that name.

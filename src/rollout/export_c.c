@@ -149,18 +149,28 @@ static const dc_node *node_of(const writer *w, dc_ref r) {
 
 // ---- parts of the file ----
 
+// Of a name that a checkpoint says, what cannot end the comment that it stands in.
+static void put_name(writer *w, const char *name) {
+    for (const char *c = name; *c; c++) {
+        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                     (*c >= '0' && *c <= '9') || strchr("-_.:=,", *c);
+        dc_text_add(&w->text, "%c", plain ? *c : '_');
+    }
+}
+
 static void put_head(writer *w) {
     const dc_actor *a = w->actor;
+    dc_text_add(&w->text, "/* A policy of agent %s, step %" PRId64 "%s", a->from.method.algo->name,
+                a->from.step, *a->from.env ? ", environment " : "");
+    put_name(w, a->from.env);
     dc_text_add(
         &w->text,
-        "/* A policy of agent %s, step %" PRId64 "%s%s, written by dcrl export. C99; needs the "
-        "maths library.\n *\n"
+        ", written by dcrl export. C99; needs the maths library.\n *\n"
         " *     static policy_memory memory;                     one for each thread, zero at "
         "first\n"
         " *     policy_act(&memory, observation, goal, moment, action);\n *\n"
         " * observation: %d numbers, goal: %d, action: %d%s. Nothing else is kept between "
         "calls.\n",
-        a->from.method.algo->name, a->from.step, *a->from.env ? ", environment " : "", a->from.env,
         a->obs, a->goal, a->act,
         a->from.method.act_scale ? ", in the data's units" : ", each within [-1, 1]");
     dc_text_add(&w->text,

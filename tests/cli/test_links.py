@@ -6,6 +6,7 @@ nowhere. The same for the parts of gen and for stores. Only what -o names may be
 """
 
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -162,6 +163,83 @@ def test_parts_of_gen(scratch):
     check_private(private)
     with open(out, "rb") as file:
         assert file.read() == want
+
+
+def fresh_private(scratch):
+    """A folder that nobody may touch."""
+    private = scratch.at("diary")
+    shutil.rmtree(private, ignore_errors=True)
+    os.mkdir(private)
+    with open(os.path.join(private, "page"), "w") as file:
+        file.write(SECRET)
+    return private
+
+
+def check_diary(private):
+    assert os.listdir(private) == ["page"]
+    check_private(os.path.join(private, "page"))
+
+
+def test_gen_in_a_folder(scratch):
+    """Names that gen makes up, in a folder or beside the one that was written out, are no links and no pipes."""
+    private, words = fresh_private(scratch), ["gen", "pointmaze-medium-navigate", "--episodes", 10, "--rows", 8, "-o"]
+    for place in (link, pipe):
+        for k, (name, out) in enumerate([("pointmaze-medium-navigate-v0.npz", ""), ("pointmaze-medium-navigate-v0-val.npz", ""), ("x-val.npz", "x.npz")]):
+            folder = scratch.at(f"gen-{place.__name__}-{k}")
+            os.mkdir(folder)
+            place(os.path.join(folder, name), os.path.join(private, "page"))
+            bad(1, ["lies where a file belongs", name], *words, os.path.join(folder, out))
+            check_diary(private)
+
+
+PAPER = {"steps": 4, "seeds": 1, "batch": 8, "hidden": [8, 8], "evaluations": 1, "episodes": 1, "data": 40, "rows": 11,
+         "instead": {"humanoidmaze-giant": "pointmaze-medium"}, "only": {"strategies": {"methods": ["dcrl"]}}}
+
+
+def test_paper(scratch):
+    """Nothing in the folder of a paper is a link that is written through, or whose folder is cleared."""
+    with open(scratch.at("scales.json"), "w") as file:
+        json.dump({"small": PAPER, "shards": {**PAPER, "data": 110000}}, file)
+    out, data = scratch.at("paper"), "data/pointmaze-medium-navigate-v0-40x11"
+    words = ["paper", "run", "strategies", "--scales", scratch.at("scales.json"), "--threads", 1, "--out", out, "--scale"]
+    for name, scale, *more in (("data", "small"), (data + ".npz", "small"), (data + "-val.npz", "small"), ("runs", "small"), ("runs/pointmaze-medium", "small"),
+                               ("runs/pointmaze-medium/dcrl", "small"), ("slurm", "small", "--slurm"),
+                               ("data/pointmaze-medium-navigate-v0-110000x11", "shards"), ("data/pointmaze-medium-navigate-v0-110000x11.part", "shards")):
+        private = fresh_private(scratch)
+        shutil.rmtree(out, ignore_errors=True)
+        os.makedirs(os.path.dirname(os.path.join(out, name)))
+        os.symlink(os.path.join(private, "page") if name.endswith(".npz") else private, os.path.join(out, name))
+        bad(1, ["symbolic link", name], *words, scale, *more)
+        check_diary(private)
+    shutil.rmtree(out)
+    os.makedirs(os.path.join(out, "slurm"))
+    os.symlink(os.path.join(private, "page"), os.path.join(out, "slurm", "data.sh"))
+    good(*words, "small", "--slurm")
+    check_diary(private)
+    shutil.rmtree(out)
+    os.makedirs(os.path.join(out, "data"))
+    os.mkfifo(os.path.join(out, data + ".npz"))
+    bad(1, ["pipe", data], *words, "small")
+
+
+def test_pipe_that_nobody_reads(scratch):
+    """-o may be a pipe; waiting for who reads it ends on a signal."""
+    out = scratch.at("pipe.npz")
+    os.mkfifo(out)
+    process = spawn("gen", "pointmaze-medium-navigate", "--episodes", 10, "--rows", 8, "-o", out)
+    await_handler(process)
+    process.send_signal(signal.SIGTERM)
+    told = process.communicate(timeout=20)
+    assert process.returncode == STOPPED and told[1].startswith("dcrl: stopped"), told
+    target = scratch.at("through.svg")
+    with open(target, "wb") as file:  # and with a reader it is written whole
+        os.mkfifo(scratch.at("pipe.svg"))
+        reader = subprocess.Popen(["cat", scratch.at("pipe.svg")], stdout=file)
+        good("report", scratch.at("run"), "-o", scratch.at("pipe.svg"))
+        assert reader.wait(timeout=20) == 0
+    good("report", scratch.at("run"), "-o", scratch.at("plain.svg"))
+    with open(target, "rb") as one, open(scratch.at("plain.svg"), "rb") as two:
+        assert one.read() == two.read() != b""
 
 
 def await_open(process, name):

@@ -46,7 +46,7 @@ static const char *const places[] = {"observations",
                                      "episode_01/actions",
                                      "episode_999999999999999/actions",
                                      "metadata/name"};
-enum { PLACES = sizeof places / sizeof places[0], VALUES = 1 << 16 };
+enum { PLACES = sizeof places / sizeof places[0], VALUES = 1 << 16, CHUNK = 1 << 21 };
 static const hsize_t sides[] = {
     1, 2, 3, 5, 8, 9, 60, 0, 300, 1000, (hsize_t)1 << 24, (hsize_t)1 << 40};
 enum { SIDES = sizeof sides / sizeof sides[0] };
@@ -77,13 +77,17 @@ static hid_t type_of(unsigned number) {
     return pair;
 }
 
-// How an array lies: compact, in one piece, in chunks (packed), or outside of the file.
+// How an array lies: compact, in one piece, in chunks (packed), or outside of the file. A chunk that the library would
+// have to write whole has at most CHUNK values.
 static hid_t storage(plan *p, int ndim, const hsize_t *dims) {
     hid_t how = H5Pcreate(H5P_DATASET_CREATE);
-    hsize_t chunk[5];
+    hsize_t chunk[5], size = 1;
     unsigned way = take(p, 8);
-    for (int d = 0; d < ndim; d++)
-        chunk[d] = sides[take(p, SIDES - 2)]; // written whole
+    for (int d = 0; d < ndim; d++) {
+        chunk[d] = sides[take(p, SIDES - 2)];
+        if (chunk[d] && size * chunk[d] > CHUNK) chunk[d] = 1;
+        size *= chunk[d];
+    }
     if (way == 0) H5Pset_layout(how, H5D_COMPACT);
     if (way == 1) H5Pset_external(how, files_path("outside"), 0, H5F_UNLIMITED);
     if (way >= 4 && ndim) H5Pset_chunk(how, ndim, chunk);

@@ -129,6 +129,19 @@ def test_policies():
             print(f"  {name} ({agent}): {'C and ONNX' if onnxruntime else 'C'}")
 
 
+def test_name_in_a_comment():
+    """The name of an environment, which a checkpoint says, cannot get out of the comment that it stands in."""
+    with Scratch("export") as scratch:
+        data, run = scratch.at("data.npz"), scratch.at("run")
+        write_data(data, 1)
+        good("train", "--agent", "bc", "--env", "*/ int stranger; /* ??/\n", "--data", data, "--steps", 2, "--hidden", "8,8", "--batch", 8, "--out", run)
+        good("export", run, "-o", scratch.at("policy.c"))
+        compiled(scratch.path, False)
+        with open(scratch.at("policy.c")) as file:
+            head, _, rest = file.read().partition("*/")
+        assert "stranger" in head and "stranger" not in rest
+
+
 def test_refused():
     with Scratch("export") as scratch:
         data, run = scratch.at("data.npz"), scratch.at("run")
