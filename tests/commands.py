@@ -21,6 +21,9 @@ LOCK = ["train", "--env", "lock-16", *NET, "--set", "n=4", "--steps", 10, "--log
 MAZE = ["train", "--env", "pointmaze-medium-navigate", "--data", "maze.npz", *NET, "--set", "n=4", "--steps", 6, "--log-every", 2,
         "--save-every", 3]
 LIVE = ["--report", "--tensorboard"]
+EXPERT = ["expert", "train", "ant", "-o", "ant.safetensors", "--steps", 120, "--threads", 1, *[word for pair in (
+    "envs=6", "random=24", "replay=1000", "eval_every=60", "save_every=48", "hidden=8", "actor_hidden=8,8", "batch=8", "updates=2", "eval_episodes=1")
+    for word in ("--set", pair)]]
 SWEEP = ["--agent", "td-n,dcrl", "--horizon", 16, "--n", 4, "--slots", 4, "--hidden", "8,8", "--batch", 8, "--steps", 4, "--threads", 1]
 
 
@@ -91,7 +94,7 @@ class Case:
     def way_back(self, folder):
         """The words that go on after a stop: a resume where there is something to go on with."""
         shutil.rmtree(os.path.join(folder, "made"), ignore_errors=True)  # as the error says: no store is replaced
-        begun = self.back and glob.glob(os.path.join(folder, "run", "**", "config.json"), recursive=True)
+        begun = self.back and glob.glob(os.path.join(folder, "run", "**", "config.json"), recursive=True) + glob.glob(os.path.join(folder, "*.state"))
         return self.back if begun else self.words
 
 
@@ -111,6 +114,7 @@ class Inputs:
         self.hdf5()
         good(*LOCK, "--out", "lock", **here)
         good("lock", *SWEEP, "--out", "sweep", **here)
+        good(*EXPERT, **here)
 
     def starts(self):
         with np.load(os.path.join(self.path, "maze.npz")) as maze:
@@ -204,6 +208,8 @@ def cases(inputs):
              "-o", "made.png", alone=True, slow=True),
         Case("render", needs("maze.npz"), "render", "pointmaze-medium-v0", "--data", "maze.npz", "--episode", 1, "--width", 16, "--height", 16,
              "--threads", 1, "-o", "made.png", alone=True, slow=True),
+        Case("expert", nothing, *EXPERT, back=[*EXPERT, "--resume"], slow=True),
+        Case("expert-eval", needs("ant.safetensors"), "expert", "eval", "ant.safetensors", "--episodes", 1, "--steps", 4, "--threads", 1, slow=True),
         Case("sweep", nothing, "lock", *SWEEP, "--out", "sweep"),
         Case("sweep-again", inputs.half_sweep, "lock", *SWEEP, "--out", "sweep"),
         Case("paper", paper_scale, "paper", "run", "strategies", "accumulation", "--scales", "scales.json", "--scale", "least", "--threads", 1,

@@ -197,7 +197,7 @@ dc_status dc_crowd_load(dc_crowd *c, const double *words) {
         DC_TRY(dc_walk_load(&r->walk, words));
         words += dc_walk_words(&r->walk);
         if (!are_counts(words, 5) || words[3] > UINT32_MAX)
-            return dc_fail(DC_BAD_INPUT, "leave --resume out to begin anew",
+            return dc_fail(DC_BAD_INPUT, "remove it to begin anew",
                            "impossible counts of robot %d in a learner's state", i);
         r->episode = (uint64_t)words[0];
         r->steps = (int64_t)words[1];

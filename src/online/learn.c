@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { STEPS = 300 }; // of an episode in an evaluation
@@ -238,14 +239,29 @@ static dc_status write_expert(const dc_learn *l, const char *path, const char *c
     return status;
 }
 
-static void trial_path(const char *path, char trial[4096]) {
-    snprintf(trial, 4096, "%s.trial", path);
+enum { PATH = 4096, TRIES = 10000 };
+
+// A name beside `path` that nothing has, since what has it is removed.
+static dc_status trial_path(const char *path, char trial[PATH]) {
+    bool exists = true;
+    for (int k = 0; exists && k < TRIES; k++) {
+        int n = snprintf(trial, PATH, "%s.tmp.%ld.%d", path, (long)getpid(), k);
+        if (n >= PATH) return dc_fail(DC_USAGE, NULL, "the name is too long (%.40s...)", path);
+        DC_TRY(dc_file_find(trial, &exists));
+    }
+    return exists ? dc_fail(DC_IO, "remove it", "a file is in the way (%s)", trial) : DC_OK;
 }
 
 // Whether files can be written there at all.
 static dc_status write_trial(const dc_learn *l, const char *path) {
-    char trial[4096];
-    trial_path(path, trial);
+    char trial[PATH];
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return dc_fail(DC_USAGE, "-o FILE.safetensors",
+                       "an expert is played from its file, which cannot be a pipe, a device or a "
+                       "folder (%s)",
+                       path);
+    DC_TRY(trial_path(path, trial));
     dc_status status = write_expert(l, trial, "", "{}");
     unlink(trial);
     return status;
@@ -270,9 +286,9 @@ static dc_status play(dc_learn *l, const char *path) {
 
 // Play the policy as it is now, from a file beside `path`; if none was better, it takes that place.
 static dc_status evaluate(dc_learn *l, const char *path, const char *command, bool *best) {
-    char trial[4096];
+    char trial[PATH];
     dc_text json;
-    trial_path(path, trial);
+    DC_TRY(trial_path(path, trial));
     dc_text_init(&json);
     dc_status status = write_expert(l, trial, command, "{}");
     if (status == DC_OK) status = play(l, trial);
@@ -359,7 +375,7 @@ static dc_status play_round(dc_learn *l) {
 typedef struct telling {
     const dc_learn_job *job;
     double start, last;
-    char state[4096]; // path
+    char state[PATH];
 } telling;
 
 static dc_status tell(dc_learn *l, telling *t, const dc_scores *scores, bool best) {
@@ -411,6 +427,15 @@ static dc_status after_round(dc_learn *l, telling *t, int64_t before) {
     return passed(before, l->steps, o->save_every) ? dc_learn_save(l, t->state) : DC_OK;
 }
 
+// A training that was stopped is not replaced by one that begins.
+static dc_status check_state(const telling *t) {
+    bool exists;
+    DC_TRY(dc_file_find(t->state, &exists));
+    if (t->job->resume || !exists) return DC_OK;
+    return dc_fail(DC_USAGE, "add --resume to go on with it, or remove it to begin anew",
+                   "a training was stopped here (%s)", t->state);
+}
+
 static dc_status start(dc_learn *l, const telling *t) {
     DC_TRY(dc_learn_build(l));
     DC_TRY(write_trial(l, t->job->path)); // rather than after an hour
@@ -436,6 +461,7 @@ dc_status dc_learn_run(dc_learn *l, const dc_learn_job *job) {
     telling t = {.job = job};
     DC_TRY(check_options(l));
     snprintf(t.state, sizeof t.state, "%s.state", job->path);
+    DC_TRY(check_state(&t));
     DC_TRY(start(l, &t));
     t.start = t.last = dc_now();
     while (l->steps < l->options.steps) {

@@ -78,7 +78,7 @@ static dc_status write_file(const dc_learn *l, const char *path, writing *w) {
                                      {"config", w->config.bytes},
                                      {"hash", w->hash}};
     dc_st_hash(w->tensors, w->count, metas, METAS, w->hash);
-    return dc_st_write(path, w->tensors, w->count, metas, METAS);
+    return dc_st_write_inside(path, w->tensors, w->count, metas, METAS);
 }
 
 dc_status dc_learn_save(const dc_learn *l, const char *path) {
@@ -98,12 +98,11 @@ static dc_status check_metas(const dc_learn *l, const dc_st_file *file, const ch
                *config = dc_st_meta_get(file, "config"), *hash = dc_st_meta_get(file, "hash");
     char own[DC_ST_HASH];
     if (!format || strcmp(format, FORMAT) != 0)
-        return dc_fail(DC_BAD_INPUT, "leave --resume out to begin anew",
-                       "not a learner's state (%s)", path);
+        return dc_fail(DC_BAD_INPUT, "remove it to begin anew", "not a learner's state (%s)", path);
     dc_st_hash(file->tensors, file->count, file->metas, file->meta_count, own);
     if (!hash || strcmp(hash, own) != 0)
-        return dc_fail(DC_BAD_INPUT, "leave --resume out to begin anew",
-                       "a learner's state is damaged (%s)", path);
+        return dc_fail(DC_BAD_INPUT, "remove it to begin anew", "a learner's state is damaged (%s)",
+                       path);
     if (robot && config && !strcmp(robot, l->plane->name) && !strcmp(config, w->config.bytes))
         return DC_OK;
     return dc_fail(DC_USAGE, "resume with the robot and the options that it was begun with",
@@ -143,7 +142,7 @@ static dc_status read_file(dc_learn *l, const dc_st_file *file, const char *path
 dc_status dc_learn_load(dc_learn *l, const char *path) {
     writing w = {0};
     dc_st_file file;
-    DC_TRY(dc_st_open(&file, path));
+    DC_TRY(dc_st_open_inside(&file, path));
     dc_text_init(&w.config);
     dc_status status = read_file(l, &file, path, &w);
     dc_text_fini(&w.config);

@@ -55,6 +55,31 @@ def test_resume():
             assert digest(whole) == digest(parts), robot
 
 
+def test_what_lies_beside():
+    """Files beside the expert that are not this training's stay as they are, and a stopped training is not begun over."""
+    with Scratch("beside") as scratch:
+        path, private = scratch.at("ant.safetensors"), scratch.at("private")
+        for name in (path + ".trial", private):
+            with open(name, "w") as file:
+                file.write("mine")
+        os.symlink(private, path + ".tmp.1.0")
+        code, stderr = stop(words_of(["expert", "train", "ant", "-o", path, *SMALL.split(), "--steps", 100000]), path)
+        assert code == STOPPED, stderr
+        bad(2, ["--resume", "ant.safetensors.state"], "expert", "train", "ant", "-o", path, *SMALL.split())
+        os.rename(path + ".state", scratch.at("kept"))
+        for place in (lambda at: os.symlink(scratch.at("kept"), at), os.mkfifo):
+            place(path + ".state")
+            bad(1, "ant.safetensors.state", "expert", "train", "ant", "-o", path, *SMALL.split(), "--resume")
+            os.remove(path + ".state")
+        good("expert", "train", "ant", "-o", path, *SMALL.split())
+        for name in (path + ".trial", private):
+            with open(name) as file:
+                assert file.read() == "mine"
+        assert len(os.listdir(scratch.path)) == 5, os.listdir(scratch.path)
+        os.mkfifo(scratch.at("pipe"))
+        bad(2, "pipe", "expert", "train", "ant", "-o", scratch.at("pipe"), *SMALL.split())
+
+
 def test_errors():
     with Scratch("errors") as scratch:
         path = scratch.at("x.safetensors")
