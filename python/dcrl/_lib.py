@@ -223,7 +223,19 @@ def address(array: np.ndarray) -> int:
 
 
 def as_bytes(path: str | os.PathLike[str]) -> bytes:
-    return os.fsencode(path)
+    """A path or a name; C would take it up to its first NUL."""
+    text = os.fsencode(path)
+    if b"\0" in text:
+        raise UsageError(f"a name with a NUL ({path!r}): give it without")
+    return text
+
+
+def whole(value: Any, name: str) -> int:
+    """A number that C's int holds, which ctypes would cut to that."""
+    number = int(value)
+    if not -(1 << 31) <= number < 1 << 31:
+        raise UsageError(f"impossible {name} ({number}): give a smaller number")
+    return number
 
 
 class _Lent:

@@ -39,29 +39,64 @@ class Actor(Protocol):
 
 # ---- the file ----
 
+class _Kind:
+    """Stands for numpy.dtype: the type of numbers or flags, and nothing else that a dtype can say."""
+
+    def __init__(self, name: str = "", *_: Any) -> None:
+        if name not in ("f4", "f8", "i1", "i4", "i8", "u1", "b1"):
+            raise InputError(f"it holds an array of type {name!r}, which is no number: take a file of SkiMo's layout")
+        self.name = name
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        if state[1] not in ("<", "|", "="):
+            raise InputError(f"its numbers have the order of bytes {state[1]!r}: take a file of SkiMo's layout")
+
+
+class _Array:
+    """Stands for numpy.ndarray: a shape, and bytes for it."""
+
+    def __init__(self, *_: Any) -> None:
+        self.numbers = np.zeros(0)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, kind, in_columns, content = state
+        self.fill(content, kind, shape, "F" if in_columns else "C")
+
+    def fill(self, content: bytes, kind: _Kind, shape: tuple[int, ...], order: Any) -> None:
+        self.numbers = np.frombuffer(content, kind.name).reshape(shape, order=order)
+
+
+def _from_bytes(content: bytes, kind: _Kind, shape: tuple[int, ...], order: str, *_: Any) -> _Array:
+    made = _Array()
+    made.fill(content, kind, shape, order)
+    return made
+
+
+def _encode(text: str, _: str) -> bytes:
+    return text.encode("latin1")
+
+
 _ALLOWED = {
-    ("numpy", "ndarray"),
-    ("numpy", "dtype"),
-    ("numpy._core.multiarray", "_reconstruct"),
-    ("numpy._core.numeric", "_frombuffer"),
-    ("_codecs", "encode"),
+    ("numpy", "ndarray"): _Array,
+    ("numpy", "dtype"): _Kind,
+    ("numpy._core.multiarray", "_reconstruct"): _Array,
+    ("numpy._core.numeric", "_frombuffer"): _from_bytes,
+    ("_codecs", "encode"): _encode,
 }
 
 
 class _Arrays(pickle.Unpickler):
-    """A pickle of numpy arrays in dicts and lists. Any other pickle may be a program, and is refused."""
+    """A pickle of numpy arrays in dicts and lists. Any other pickle may be a program, and is refused; numpy itself believes
+    what a pickle says of types, so stand-ins are filled."""
 
     def find_class(self, module: str, name: str) -> Any:
         named = module.replace("numpy.core", "numpy._core", 1), name
         if named not in _ALLOWED:
             raise InputError(f"it holds {module}.{name}, which is no array: take a file of SkiMo's layout")
-        try:
-            return super().find_class(*named)
-        except ModuleNotFoundError:  # numpy 1
-            return super().find_class(named[0].replace("numpy._core", "numpy.core", 1), name)
+        return _ALLOWED[named]
 
 
-def _load(path: str) -> list[Any]:
+def _load(path: str) -> list[dict[str, np.ndarray]]:
     with open(path, "rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
     try:
@@ -69,19 +104,20 @@ def _load(path: str) -> list[Any]:
             loaded = _Arrays(file).load()
     except InputError as error:
         raise InputError(f"{path} cannot be taken: {error}") from None
-    except (pickle.UnpicklingError, EOFError, gzip.BadGzipFile, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except Exception as error:  # whatever a damaged pickle makes of itself
         raise InputError(f"{path} is no pickle of arrays ({error}): take calvin.gz as it is") from None
-    if not isinstance(loaded, list) or not all(isinstance(t, dict) and {"obs", "actions", "dones"} <= set(t) for t in loaded):
-        raise InputError(f"{path} is no list of dicts with obs, actions and dones: take calvin.gz as it is")
-    return loaded
+    names = ("obs", "actions", "dones")
+    if not isinstance(loaded, list) or not all(isinstance(t, dict) and all(isinstance(t.get(n), _Array) for n in names) for t in loaded):
+        raise InputError(f"{path} is no list of dicts with arrays obs, actions and dones: take calvin.gz as it is")
+    return [{name: t[name].numbers for name in names} for t in loaded]
 
 
-def _trajectory(index: int, t: dict[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
+def _trajectory(place: str, t: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
     """Observations and actions, a row each; None for what the paper's code leaves out, too."""
     obs, actions = np.asarray(t["obs"], np.float32), np.asarray(t["actions"], np.float32)
     if obs.ndim != 2 or obs.shape[1] < SEEN or actions.ndim != 2 or actions.shape[1] != ACTIONS:
-        raise InputError(f"trajectory {index} has obs {obs.shape} and actions {actions.shape}: (T, 21 or more) and (T, 7) are needed")
-    if len(obs) < len(t["dones"]):
+        raise InputError(f"{place} has obs {obs.shape} and actions {actions.shape}: (T, 21 or more) and (T, 7) are needed")
+    if len(obs) < t["dones"].size:
         return None
     rows = min(len(obs), len(actions) + 1)
     if rows < 2:
@@ -94,7 +130,7 @@ def convert(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> dict[s
     """Write the file of Shi et al. as an `.npz` in OGBench's layout; says how many trajectories and rows it has, and how many
     trajectories were left out because they have fewer observations than steps."""
     loaded = _load(os.fspath(path))
-    kept = [k for k in (_trajectory(i, t) for i, t in enumerate(loaded)) if k is not None]
+    kept = [k for k in (_trajectory(f"trajectory {i} of {os.fspath(path)}", t) for i, t in enumerate(loaded)) if k is not None]
     if not kept:
         raise InputError(f"{os.fspath(path)} has no trajectory of two rows or more")
     terminals = np.concatenate([np.arange(len(obs)) == len(obs) - 1 for obs, _ in kept])

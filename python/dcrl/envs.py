@@ -26,7 +26,7 @@ _RATES = {"humanoidmaze": 40, "cube": 20, "scene": 20, "puzzle": 20}  # pictures
 def facts(name: str) -> _lib.Facts:
     """What an environment's name means: its full name, sizes, number of tasks, time limit."""
     found = _lib.Facts()
-    _lib.check(lib.env_find(name.encode(), ctypes.byref(found)))
+    _lib.check(lib.env_find(_lib.as_bytes(name), ctypes.byref(found)))
     return found
 
 
@@ -35,7 +35,8 @@ class _Copies:
 
     def __init__(self, name: str, count: int, seed: int, mode: AutoresetMode, threads: int) -> None:
         self.handle = ctypes.c_void_p()
-        self.handle = _lib.own(lib.vec_open, name.encode(), count, seed, _MODES[mode], threads)
+        count, threads = _lib.whole(count, "number of environments"), _lib.whole(threads, "number of threads")
+        self.handle = _lib.own(lib.vec_open, _lib.as_bytes(name), count, seed, _MODES[mode], threads)
         self.lock = threading.Lock()
         sizes = lib.env_sizes(self.env(0))
         self.count, self.obs, self.goal, self.act = count, int(sizes.obs), int(sizes.goal), int(sizes.act)
@@ -65,6 +66,8 @@ class _Copies:
 
     def reset(self, marked: np.ndarray | None = None) -> None:
         mask = None if marked is None else np.ascontiguousarray(marked, dtype=np.uint8)
+        if mask is not None and mask.shape != (self.count,):
+            raise _lib.UsageError(f"a reset_mask {mask.shape} does not fit: give ({self.count},)")
         at = None if mask is None else _lib.address(mask)
         _lib.check(lib.vec_reset(self.handle, at, _lib.address(self.observations), _lib.address(self.goals)))
 

@@ -43,7 +43,7 @@ class Policy:
 
     def __init__(self, path: str | os.PathLike[str], step: int | None = None, threads: int = 1) -> None:
         self._handle = ctypes.c_void_p()
-        self._handle = _lib.own(lib.policy_open_step, _lib.as_bytes(path), -1 if step is None else step, threads)
+        self._handle = _lib.own(lib.policy_open_step, _lib.as_bytes(path), -1 if step is None else step, _lib.whole(threads, "number of threads"))
         sizes = lib.policy_sizes(self._handle)
         self.obs_size, self.goal_size, self.act_size = int(sizes.obs), int(sizes.goal), int(sizes.act)
         self._lock = threading.Lock()
@@ -142,11 +142,11 @@ class Policy:
 
         progress(done, all) is told the steps that are played; a true value ends it with Interrupted.
         """
-        got, listening = _lib.CScore(), _lib.Listening()
+        got, listening, plays = _lib.CScore(), _lib.Listening(), _lib.whole(episodes, "number of episodes")
         tell = _lib.EVAL(lambda _, done, total: listening.call(progress, done, total))
         with listening, self._lock:
             _lib.check(
-                lib.policy_evaluate(self._handle, env.encode() if env else None, episodes, int(seed), tell, None, ctypes.byref(got))
+                lib.policy_evaluate(self._handle, _lib.as_bytes(env) if env else None, plays, int(seed), tell, None, ctypes.byref(got))
             )
         return Score._of(got)
 

@@ -21,7 +21,7 @@ def _text(value: object) -> bytes:
         return b"on" if value else b"off"
     if isinstance(value, (list, tuple)):
         return b",".join(_text(v) for v in value)
-    return repr(value).encode() if isinstance(value, float) else str(value).encode()
+    return _lib.as_bytes(repr(value) if isinstance(value, float) else str(value))
 
 
 class Run:
@@ -45,9 +45,9 @@ class Run:
         if isinstance(data, (str, os.PathLike)):
             options["data"], data = os.fspath(data), None
         self.folder, self._data = os.fspath(folder), data
-        self._handle = _lib.own(lib.run_new, preset.encode() if preset else None, agent.encode() if agent else None)
+        self._handle = _lib.own(lib.run_new, _lib.as_bytes(preset) if preset else None, _lib.as_bytes(agent) if agent else None)
         for key, value in options.items():
-            _lib.check(lib.run_set(self._handle, key.encode(), _text(value)))
+            _lib.check(lib.run_set(self._handle, _lib.as_bytes(key), _text(value)))
         _lib.check(lib.run_start(self._handle, data._handle if data is not None else None, _lib.as_bytes(self.folder)))
 
     @classmethod
@@ -56,7 +56,7 @@ class Run:
         new = cls.__new__(cls)
         new._handle = ctypes.c_void_p()
         new.folder, new._data = os.fspath(folder), data
-        new._handle = _lib.own(lib.run_resume, data._handle if data is not None else None, _lib.as_bytes(new.folder), threads)
+        new._handle = _lib.own(lib.run_resume, data._handle if data is not None else None, _lib.as_bytes(new.folder), _lib.whole(threads, "number of threads"))
         return new
 
     def train(self, callback: RowFn | None = None, on_score: ScoreFn | None = None) -> bool:

@@ -7,6 +7,7 @@ what must be counted.
 
 import gzip
 import pickle
+import random
 import subprocess
 import sys
 
@@ -95,6 +96,46 @@ def test_hostile_files():
         with open(write(trajectories(np.random.default_rng(0))), "r+b") as file:
             file.truncate(2000)
         refused("no pickle", calvin.convert, scratch.at("a.gz"), scratch.at("a.npz"))
+
+
+class Pointers:
+    """A type whose numbers numpy would take for addresses of objects."""
+
+    def __reduce__(self):
+        return np.dtype, ("V8", False, True), (3, "|", None, ("f0",), {"f0": (np.dtype("O"), 0)}, 8, 1, 0)
+
+
+class Array:
+    def __init__(self, *words):
+        self.words = words
+
+    def __reduce__(self):
+        return np.ndarray, self.words
+
+
+def test_hostile_pickles():
+    """Whatever a pickle says of types and shapes, it is refused in words, without the memory that it claims."""
+    rest = dict(actions=np.zeros((3, 7)), dones=np.zeros(3))
+    pickles = [pickle.dumps([dict(obs=obs, **rest)]) for obs in (
+        Array((3, 39), Pointers(), b"A" * 8 * 3 * 39), Array((1 << 30, 39), np.dtype("f8")), [["a"] * 39] * 3, np.zeros((3, 39), object), np.zeros((3, 39), ">f4"))]
+    pickles += [pickle.dumps([dict(obs=np.zeros((3, 39)), actions=np.zeros((3, 7)), dones=5)])]
+    whole = pickle.dumps([dict(obs=np.zeros((3, 39), np.float32), **rest)], 5)
+    with Scratch("hostile") as scratch:
+        for text in pickles:
+            with open(scratch.at("a.gz"), "wb") as file:
+                file.write(text)
+            refused("a.gz", calvin.convert, scratch.at("a.gz"), scratch.at("a.npz"))
+        for packed in (whole, gzip.compress(whole)):
+            for _ in range(1000):
+                damaged = bytearray(packed)
+                for _ in range(random.randint(1, 3)):
+                    damaged[random.randrange(len(damaged))] = random.randrange(256)
+                with open(scratch.at("a.gz"), "wb") as file:
+                    file.write(damaged[: random.randrange(len(damaged)) if random.random() < 0.2 else len(damaged)])
+                try:
+                    calvin.convert(scratch.at("a.gz"), scratch.at("a.npz"))
+                except dcrl.InputError:
+                    pass
 
 
 class Table:

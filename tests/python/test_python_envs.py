@@ -233,6 +233,24 @@ def test_vector_tasks():
     assert np.array_equal(runs[0][0, 1], runs[0][0, 3])
 
 
+def test_vector_refuses():
+    """What does not fit the arrays behind it, or an int of C."""
+    env = dcrl.make_vec("pointmaze-medium-v0", 3)
+    calls = [lambda n=n: env.reset(options=dict(reset_mask=np.ones(n, bool))) for n in (0, 1, 2, 7)]
+    calls += [lambda: dcrl.make_vec("pointmaze-medium-v0", 2**32 + 2), lambda: dcrl.make_vec("pointmaze-medium-v0", 2, threads=2**32 + 1)]
+    calls += [lambda: dcrl.make("pointmaze-medium-v0\0giant"), lambda: env.step(np.full((2, 2), 0.5))]
+    for call in calls:
+        try:
+            call()
+        except dcrl.UsageError:
+            pass
+        else:
+            raise AssertionError
+    observations, _ = env.reset(options=dict(reset_mask=np.array([True, True, True])))
+    assert observations.shape == (3, 2)
+    env.close()
+
+
 def test_made_by_gymnasium():
     """By id: one that steps on threads here, and copies in processes of their own."""
     seen = []
