@@ -12,6 +12,7 @@
 #include "base/options.h"
 #include "base/text.h"
 #include "data/dataset.h"
+#include "data/hdf5.h"
 #include "data/npz.h"
 #include "data/store.h"
 
@@ -120,6 +121,7 @@ static dc_status open_store(info *in) {
 }
 
 static dc_status open_file(info *in) {
+    DC_TRY(dc_hdf5_refuse(in->path));
     DC_TRY(dc_npz_open(&in->npz, in->path));
     return dc_dataset_read(&in->data, &in->npz);
 }

@@ -53,7 +53,8 @@ DCRL_API dcrl_status dcrl_policy_distance(dcrl_policy *policy, int count, const 
 // Number of discrete actions that the policy chooses from: an action then has a value for each, the largest is the one to
 // take, and distances are asked with 1 for the one that is taken and 0 for the others. 0: actions are real numbers.
 DCRL_API int dcrl_policy_choices(const dcrl_policy *policy);
-// Least and largest value of each number of an action, (act) each: -1 and 1, or what the run's act_scale says.
+// Least and largest value of each number of an action, (act) each: -1 and 1, or what the run's act_scale says. Values of
+// discrete actions have no bounds: -INFINITY and INFINITY.
 DCRL_API dcrl_status dcrl_policy_action_range(const dcrl_policy *policy, float *low, float *high);
 // Play every task of an environment, by default the one that the policy was trained for, as `dcrl eval` does; nothing
 // is written. Nullable: env, progress. Errors: DCRL_INTERRUPTED after progress said so.

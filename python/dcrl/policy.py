@@ -65,7 +65,8 @@ class Policy:
 
     @property
     def action_range(self) -> tuple[np.ndarray, np.ndarray]:
-        """Least and largest value of each number of an action: -1 and 1, or what the run's act_scale says."""
+        """Least and largest value of each number of an action: -1 and 1, or what the run's act_scale says; the values of
+        discrete actions have none (infinite)."""
         low, high = np.zeros(self.act_size, np.float32), np.zeros(self.act_size, np.float32)
         _lib.check(lib.policy_action_range(self._handle, _lib.address(low), _lib.address(high)))
         return low, high

@@ -71,7 +71,8 @@ static dc_status describe(dc_infer *q, dc_infer_use use) {
         if (action < 0)
             return dc_fail(DC_BAD_INPUT, "train with policy=ddpgbc or rejection in the value form",
                            "the run has no policy");
-        q->out = dc_clip(&q->graph, action, -1, 1);
+        // A choice is the largest of its values, which a clip would make equal.
+        q->out = m->actions ? action : dc_clip(&q->graph, action, -1, 1);
     } else {
         if (!algo->query)
             return dc_fail(DC_UNSUPPORTED, "use a method that learns distances or values",

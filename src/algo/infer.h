@@ -75,7 +75,7 @@ dc_ref dc_infer_flow(dc_infer *q, const char *name, dc_ref rows, int at, dc_ref 
 // ---- for callers ----
 
 typedef enum dc_infer_use {
-    DC_INFER_ACT,        // the policy; actions are clipped to [-1, 1]
+    DC_INFER_ACT, // the policy; real actions are clipped to [-1, 1], of discrete ones each has a value
     DC_INFER_QUERY,      // the value, of goals as a task gives them
     DC_INFER_QUERY_DATA, // the value, of goals that are whole observations
 } dc_infer_use;

@@ -141,6 +141,21 @@ dcrl_status dcrl_policy_act(dcrl_policy *policy, int count, const float *observa
     return dc_api_status(status);
 }
 
+// The policy's own actions, as a value takes them: of discrete ones, 1 for the choice and 0 for the others.
+static dc_status take_own(dcrl_policy *p, int count) {
+    int act = p->sizes.act;
+    DC_TRY(act_packed(p, count, p->taken));
+    for (int r = 0; r < count && p->actor.from.method.actions; r++) {
+        float *values = p->taken + (ptrdiff_t)r * act;
+        int best = 0;
+        for (int c = 1; c < act; c++)
+            if (values[c] > values[best]) best = c;
+        memset(values, 0, (size_t)act * sizeof *values);
+        values[best] = 1;
+    }
+    return DC_OK;
+}
+
 static dc_status distance(dcrl_policy *p, int count, const float *observations, const float *goals,
                           const float *actions, float *steps) {
     int act = p->sizes.act;
@@ -154,7 +169,7 @@ static dc_status distance(dcrl_policy *p, int count, const float *observations, 
         int n = count - at < CHUNK ? count - at : CHUNK;
         pack(p, n, observations + (ptrdiff_t)at * p->sizes.obs,
              goals + (ptrdiff_t)at * p->sizes.goal);
-        if (!actions) DC_TRY(act_packed(p, n, p->taken));
+        if (!actions) DC_TRY(take_own(p, n));
         const float *taken = actions ? actions + (ptrdiff_t)at * act : p->taken;
         DC_TRY(dc_actor_steps(&p->actor, n, p->rows, taken, steps + at));
     }
@@ -183,10 +198,12 @@ dcrl_status dcrl_policy_action_range(const dcrl_policy *policy, float *low, floa
     DC_API_GIVEN(policy);
     DC_API_GIVEN(low);
     DC_API_GIVEN(high);
-    const dc_act_scale *scale = policy->actor.from.method.act_scale;
+    const dc_method *method = &policy->actor.from.method;
+    const dc_act_scale *scale = method->act_scale;
+    float usual = method->actions ? INFINITY : 1;
     for (int k = 0; k < policy->sizes.act; k++) {
-        low[k] = scale ? scale->low[k] : -1;
-        high[k] = scale ? scale->high[k] : 1;
+        low[k] = scale ? scale->low[k] : -usual;
+        high[k] = scale ? scale->high[k] : usual;
     }
     return dc_api_status(DC_OK);
 }

@@ -302,9 +302,7 @@ dc_status dc_dataset_load(dc_dataset *data, const char *path) {
     bool store;
     DC_TRY(dc_folder_find(path, &store));
     if (store) return dc_store_load(data, path);
-    if (dc_hdf5_is(path))
-        return dc_fail(DC_BAD_INPUT, "dcrl data convert FILE.hdf5 FILE.npz makes one",
-                       "HDF5 is no data set yet (%s)", path);
+    DC_TRY(dc_hdf5_refuse(path));
     dc_npz npz;
     DC_TRY(dc_npz_open(&npz, path));
     dc_status status = dc_dataset_read(data, &npz);

@@ -19,6 +19,12 @@ bool dc_hdf5_is(const char *path) {
     return false;
 }
 
+dc_status dc_hdf5_refuse(const char *path) {
+    if (!dc_hdf5_is(path)) return DC_OK;
+    return dc_fail(DC_BAD_INPUT, "dcrl data convert FILE.hdf5 FILE.npz makes one",
+                   "HDF5 is no data set yet (%s)", path);
+}
+
 #ifndef DC_HDF5
 
 dc_status dc_hdf5_to_npz(const char *input, const char *output, const dc_hdf5_options *options,

@@ -35,6 +35,8 @@ typedef bool dc_hdf5_progress(void *ctx, int64_t rows); // false stops
 
 // Whether a path ends like an HDF5 file.
 bool dc_hdf5_is(const char *path);
+// Errors: it does, and says how to convert it.
+dc_status dc_hdf5_refuse(const char *path);
 // Errors: DC_UNSUPPORTED in a build without HDF5; DC_INTERRUPTED when progress (nullable) said so; nothing is
 // left behind then.
 dc_status dc_hdf5_to_npz(const char *input, const char *output, const dc_hdf5_options *options,

@@ -172,7 +172,9 @@ static void put_head(writer *w) {
         " * observation: %d numbers, goal: %d, action: %d%s. Nothing else is kept between "
         "calls.\n",
         a->obs, a->goal, a->act,
-        a->from.method.act_scale ? ", in the data's units" : ", each within [-1, 1]");
+        a->from.method.act_scale ? ", in the data's units"
+        : a->from.method.actions ? ", a value for each choice: take the one with the largest"
+                                 : ", each within [-1, 1]");
     dc_text_add(&w->text,
                 " * moment: any number that is never the same twice; the noise of candidates is a "
                 "function of it%s.\n */\n",

@@ -41,6 +41,11 @@ static dc_status check(const dc_run *run, const dc_dataset *data, dc_env_spec *s
     const dc_run_options *o = &run->options;
     dc_agent_options agent;
     DC_TRY(dc_run_agent_options(run, &agent));
+    if (!*o->env)
+        return dc_fail(DC_USAGE,
+                       "leave eval_every out; held-out rows (--val) give a curve, or --env names "
+                       "the environment of the data",
+                       "there is nothing to evaluate in without an environment");
     if (!dc_env_has_tasks(o->env))
         return dc_fail(DC_USAGE,
                        "give --env of a maze or of an arm's tasks, or leave eval_every out",

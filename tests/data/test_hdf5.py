@@ -84,6 +84,8 @@ def test_d4rl():
         assert info(s)["trajectories"] == 13  # 12 of 250 rows, and what the end of the file cuts
         train(s)
         d4rl(s.at("a.hdf5"), radians=True)
+        for words in (["data", "info", s.at("a.hdf5")], ["train", "--data", s.at("a.hdf5"), "--out", s.at("run")]):
+            bad(1, ["HDF5 is no data set yet", "dcrl data convert"], *words)
         convert(s, s.at("a.hdf5"), "--level", 0)
         assert info(s)["needs_act_scale"]
         bad(1, "--act-scale auto", "train", "--data", s.at("out.npz"), "--agent", "bc", "--steps", 5, "--out", s.at("no"))

@@ -177,6 +177,36 @@ def scaled(reach):
     return states, actions * np.float32(reach)
 
 
+def test_choices():
+    """The choice is the right one however sure the policy is of it, in all four ways, and a distance is that of the choice."""
+    with Scratch("own") as scratch:
+        here = rng.random((4000, 1), np.float32)
+        right = lambda o: np.minimum((5 * o[:, 0]).astype(int), 4)
+        ends = np.arange(4000) % 50 == 49
+        np.savez(scratch.at("d.npz"), observations=here, actions=right(here), terminals=ends)
+        small = ["--data", scratch.at("d.npz"), "--hidden", "64,64", "--batch", 256, "--lr", 3e-3]
+        good("train", *small, "--agent", "bc", "--steps", 1500, "--out", scratch.at("bc"))
+        asked = rng.random((500, 1), np.float32)
+        policy = dcrl.Policy(scratch.at("bc"))
+        values, choices = policy.act(asked, asked), policy.choose(asked, asked)
+        assert values.max() > 2 and (choices == right(asked)).mean() > 0.95, (values.max(), (choices == right(asked)).mean())
+        low, high = policy.action_range
+        assert np.isinf(low).all() and np.isinf(high).all()
+        for name in ("policy.c", "policy.onnx"):
+            good("export", scratch.at("bc"), "-o", scratch.at(name))
+        assert "action: 5, a value for each choice: take the one with the largest" in Path(scratch.at("policy.c")).read_text()
+        if onnxruntime:
+            session = onnxruntime.InferenceSession(scratch.at("policy.onnx"), providers=["CPUExecutionProvider"])
+            fed = {i.name: asked for i in session.get_inputs()}
+            assert np.abs(session.run(["action"], fed)[0] - values).max() < 1e-4 * values.max()
+        good("train", *small, "--agent", "dcrl", "--set", "n=4", "--steps", 300, "--out", scratch.at("dcrl"))
+        policy = dcrl.Policy(scratch.at("dcrl"))
+        theirs = policy.distance(asked, asked[::-1], policy.choose(asked, asked[::-1]))
+        assert np.abs(policy.distance(asked, asked[::-1]) / theirs - 1).max() < 1e-4
+        others = policy.distance(asked, asked[::-1], (policy.choose(asked, asked[::-1]) + 1) % 5)
+        assert np.abs(others / theirs - 1).max() > 1e-3
+
+
 def test_minari():
     drive("Minari", "hiql", lambda: wander(False), write_minari, 1, "--set", "subgoal_steps=10", "--obs-scale", "on")
 
