@@ -582,9 +582,11 @@ static dc_status reopen(training *t, int i, const members *m, const dc_changes *
     bool begun;
     t->data[i] = data;
     DC_TRY(dc_run_begun(t->paths[i], &begun));
-    return begun || !*m->pattern
+    DC_TRY(begun || !*m->pattern
                ? dc_setup_reopen(&t->runs[i], data, t->paths[i], changes)
-               : dc_setup_member(&t->runs[i], data, m->pattern, m->seeds[i], changes);
+               : dc_setup_member(&t->runs[i], data, m->pattern, m->seeds[i], changes));
+    if (same) memcpy(t->runs[i].options.data, t->runs->options.data, sizeof t->runs->options.data);
+    return DC_OK;
 }
 
 static dc_status go_on(training *t, const char *folder, const members *m,

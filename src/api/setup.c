@@ -146,6 +146,18 @@ static dc_status apply_changes(dc_run *run, const dc_changes *changes) {
     return DC_OK;
 }
 
+// The data of a run that goes on. What is missing may have moved, and that can be said.
+static dc_status load_again(dc_run *run, dc_dataset *data, const char *folder) {
+    bool there = true;
+    if (data->rows) return DC_OK;
+    if (*run->options.data) DC_TRY(dc_file_find(run->options.data, &there));
+    if (!there)
+        return dc_fail(DC_IO, "--data PATH says where it is now",
+                       "the data of %s is not at %s any more", folder, run->options.data);
+    dc_status status = dc_setup_data(run, data);
+    return status == DC_USAGE ? dc_run_config_error(folder, status, dc_error()) : status;
+}
+
 // What the run's folder does not say yet, other than threads, which are this machine's, and val (below).
 static dc_status note_changes(dc_run *run, const dc_run_options *before) {
     for (const dc_option *o = dc_run_table; o->name; o++) {
@@ -172,9 +184,7 @@ static dc_status reopen(dc_run *run, dc_dataset *data, const char *folder, const
     run->options.threads = 0; // this machine may be another one
     DC_TRY(find_data(run, folder, config));
     DC_TRY(apply_changes(run, changes));
-    dc_status status = data->rows ? DC_OK : dc_setup_data(run, data);
-    if (status == DC_USAGE) return dc_run_config_error(folder, status, dc_error());
-    DC_TRY(status);
+    DC_TRY(load_again(run, data, folder));
     DC_TRY(note_changes(run, &before));
     return check_hash(hash, data, folder);
 }
@@ -186,9 +196,7 @@ static dc_status open_member(dc_run *run, dc_dataset *data, const char *pattern,
     run->options.seed = seed;
     DC_TRY(find_data(run, pattern, config));
     DC_TRY(apply_changes(run, changes));
-    dc_status status = data->rows ? DC_OK : dc_setup_data(run, data);
-    if (status == DC_USAGE) return dc_run_config_error(pattern, status, dc_error());
-    DC_TRY(status);
+    DC_TRY(load_again(run, data, pattern));
     const char *hash = text_of(config, "data_hash");
     if (!*run->options.data) return DC_OK; // every seed has its own
     return hash ? check_hash(hash, data, pattern)

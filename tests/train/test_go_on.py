@@ -109,6 +109,27 @@ def test_seeds():
         bad(2, ["holds runs of seeds (3)"], "train", *SMALL, "--steps", 300, "--out", run)
 
 
+def test_moved_seeds():
+    """So does a folder of seeds: it goes on with more steps, and with more seeds."""
+    with Scratch("go_on") as scratch:
+        os.makedirs(scratch.at("here", "runs"))
+        good("gen", "pointmaze-medium-navigate", "--episodes", 4, "-o", scratch.at("here", "maze.npz"))
+        maze = lambda place, seeds: ["--data", scratch.at(place, "maze.npz"), "--seed", seeds, "--out", scratch.at(place, "runs", "a")]
+        train(*maze("here", "0-1"), "--steps", 100)
+        shutil.move(scratch.at("here"), scratch.at("there"))
+        run = scratch.at("there", "runs", "a")
+        assert "goes on at step 100 of 200 (2 seeds)" in good("train", "--resume", run, "--steps", 200)
+        train(*maze("there", "0-2"), "--steps", 300)
+        for seed in range(3):
+            assert config(os.path.join(run, f"seed-{seed}"))["data"] == os.path.realpath(scratch.at("there", "maze.npz"))
+        os.makedirs(scratch.at("here", "runs"))
+        shutil.copy(scratch.at("there", "maze.npz"), scratch.at("here", "maze.npz"))
+        train(*maze("here", "0-2"), "--steps", 300)
+        for name in ("step-0000000300.safetensors", "train.csv"):
+            for seed in ("seed-0", "seed-1", "seed-2"):
+                assert digest(os.path.join(run, seed, name)) == digest(scratch.at("here", "runs", "a", seed, name)), (seed, name)
+
+
 def test_moved():
     """A run and its data that are moved together find each other; other data does not pass."""
     with Scratch("go_on") as scratch:
@@ -122,7 +143,7 @@ def test_moved():
         assert "goes on at step 100 of 200" in good("train", "--resume", run, "--steps", 200)
         assert config(run)["data"] == os.path.realpath(scratch.at("there", "maze.npz"))
         shutil.move(scratch.at("there", "maze.npz"), scratch.at("elsewhere.npz"))
-        bad(1, ["maze.npz"], "train", "--resume", run, "--steps", 300)
+        bad(1, ["is not at", "maze.npz any more", "--data PATH"], "train", "--resume", run, "--steps", 300)
         good("train", "--resume", run, "--steps", 300, "--data", scratch.at("elsewhere.npz"))
         good("gen", "pointmaze-medium-navigate", "--episodes", 4, "--seed", 1, "-o", scratch.at("other.npz"))
         bad(1, ["has changed"], "train", "--resume", run, "--steps", 400, "--data", scratch.at("other.npz"))
