@@ -59,7 +59,8 @@ static const char *list_for(const char *command, const char *previous, const cha
 dc_status cli_complete(const cli_row *commands, int count, int argc, char **argv) {
     static char complete[] = CLI_COMPLETE, none[] = "";
     char *current = argc ? argv[argc - 1] : none, *previous = argc > 1 ? argv[argc - 2] : none;
-    if (argc <= 1) {
+    bool about = argc == 2 && !strcmp(argv[0], "help"); // dcrl help COMMAND
+    if (argc <= 1 || about) {
         for (int i = 0; i < count; i++)
             if (starts(commands[i].name, current))
                 printf("%s\t%s\n", commands[i].name, commands[i].help);

@@ -2,6 +2,7 @@
 #include "report/facts.h"
 
 #include "report/markup.h"
+#include "report/table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -91,7 +92,7 @@ dc_best dc_facts_success(const dc_report_group *g) {
 }
 
 dc_best dc_facts_held_out(const dc_report_group *g) {
-    return find(g, false, "val_value_error", -1);
+    return find(g, false, DC_HELD_OUT_ERROR, -1);
 }
 
 int64_t dc_facts_episodes(const dc_report_run *run) {

@@ -133,6 +133,13 @@ static void group_name(const dc_report_group *g, dc_text *out) {
     dc_text_bytes(out, name, n);
 }
 
+static bool all_alone(const page *p) {
+    bool all = true;
+    for (int i = 0; i < p->runs->count; i++)
+        all = all && p->runs->runs[i].alone;
+    return all;
+}
+
 static void default_title(const page *p, dc_text *out) {
     const dc_report_group *g = p->runs->groups;
     int envs = p->runs->env_count, count = p->runs->group_count;
@@ -141,7 +148,8 @@ static void default_title(const page *p, dc_text *out) {
     else if (envs == 1)
         dc_text_add(out, "%d agents on %s", count, g->env);
     else
-        dc_text_add(out, "%d runs on %d environments", p->runs->count, envs);
+        dc_text_add(out, "%d runs on %d %s", p->runs->count, envs,
+                    all_alone(p) ? "data sets" : "environments");
 }
 
 static void summary_success(const dc_score *best, dc_text *out) {
@@ -166,13 +174,6 @@ static void summary_success(const dc_score *best, dc_text *out) {
 static void lock_sentence(const page *p, dc_text *out) {
     dc_lock_sentence(p->locks, p->lock_count, out);
     if (out->used && out->bytes[out->used - 1] == '\n') out->bytes[--out->used] = 0;
-}
-
-static bool all_alone(const page *p) {
-    bool all = true;
-    for (int i = 0; i < p->runs->count; i++)
-        all = all && p->runs->runs[i].alone;
-    return all;
 }
 
 // Whether any run logged held-out rows.
@@ -750,11 +751,26 @@ static dc_status write_lock(const page *p) {
     return status;
 }
 
-static dc_status write_speed(const page *p) {
-    bool any = false;
+static bool has_metric(const page *p, dc_metric metric) {
     for (int i = 0; i < p->table->count; i++)
-        any = any || p->table->scores[i].metric == DC_METRIC_THROUGHPUT;
-    if (!any) return DC_OK;
+        if (p->table->scores[i].metric == metric) return true;
+    return false;
+}
+
+static dc_status write_held_out(const page *p) {
+    if (!has_metric(p, DC_METRIC_HELD_OUT)) return DC_OK;
+    section(p->out, "held-out", "Held-out rows");
+    DC_TRY(matrix(
+        p, DC_HELD_OUT_ERROR,
+        "mean error of predicted distances between states of held-out trajectories, in steps, "
+        "at the end of training; less is better",
+        true));
+    section_end(p->out);
+    return DC_OK;
+}
+
+static dc_status write_speed(const page *p) {
+    if (!has_metric(p, DC_METRIC_THROUGHPUT)) return DC_OK;
     section(p->out, "speed", "Throughput");
     DC_TRY(matrix(p, "steps_per_second",
                   "gradient steps per second of a process, its seeds together (median of the log, "
@@ -847,6 +863,25 @@ static void key_value(const page *p, const option_facts *o) {
     dc_text_fini(&value);
 }
 
+static void folder_small(const page *p, const dc_report_group *g) {
+    dc_text folder;
+    dc_text_init(&folder);
+    group_name(g, &folder);
+    dc_text_follow(p->out, &folder);
+    if (folder.used) dc_text_add(p->out, " <small>");
+    if (folder.used) text(p->out, folder.bytes);
+    if (folder.used) dc_text_add(p->out, "</small>");
+    dc_text_fini(&folder);
+}
+
+// A group, and the name of its folder.
+static void folder_row(const page *p, const dc_report_group *g, const char *name) {
+    dc_text_add(p->out, "<tr role=\"row\"><th role=\"rowheader\" scope=\"row\">");
+    text(p->out, name);
+    folder_small(p, g);
+    dc_text_add(p->out, "</th>");
+}
+
 static void write_different(const page *p) {
     table_open(p->out, "what differs between groups");
     head(p->out, "group");
@@ -857,7 +892,7 @@ static void write_different(const page *p) {
         char name[512];
         const dc_report_group *group = &p->runs->groups[g];
         snprintf(name, sizeof name, "%.200s · %.250s", group->env, group->label);
-        row_open(p->out, name);
+        folder_row(p, group, name);
         for (int o = 0; o < p->option_count; o++)
             if (p->options[o].differs) value_cell(p, group, p->options[o].key);
         row_close(p->out);
@@ -927,6 +962,7 @@ static dc_status write_recipe(const page *p, const dc_report_group *g) {
     text(p->out, g->env);
     dc_text_add(p->out, " · ");
     text(p->out, g->label);
+    folder_small(p, g);
     dc_text_add(p->out, "</summary>\n<pre tabindex=\"0\"><code>");
     command_text(p->out, command.bytes);
     dc_text_add(p->out, "</code></pre>\n<dl class=\"same\">\n<div><dt>runs</dt><dd>");
@@ -992,6 +1028,7 @@ static dc_status write_page(const page *p, const char *title) {
     DC_TRY(write_success(p));
     write_maps(p);
     DC_TRY(write_lock(p));
+    DC_TRY(write_held_out(p));
     DC_TRY(write_speed(p));
     DC_TRY(write_training(p));
     write_options(p);

@@ -29,6 +29,12 @@ typedef struct builder {
 
 // --- values of a run ---
 
+// At the last row of the log.
+static double run_held_out(const dc_report_run *run) {
+    int c = dc_csv_column(&run->train, DC_HELD_OUT_ERROR);
+    return c < 0 || !run->train.rows ? NAN : dc_csv_at(&run->train, run->train.rows - 1, c);
+}
+
 // A run's success in one column of eval.csv, percent; NaN without evaluations.
 static double run_success(const dc_report_run *run, const char *column, int *evaluations) {
     int c = dc_csv_column(&run->eval, column);
@@ -124,7 +130,8 @@ static dc_status score_plain(builder *b, dc_score score) {
     sample s = {b->x, 0, 1};
     for (int i = 0; i < score.group->count; i++) {
         const dc_report_run *run = score.group->runs[i];
-        double v = score.metric == DC_METRIC_LOCK ? run_error(run)
+        double v = score.metric == DC_METRIC_LOCK       ? run_error(run)
+                   : score.metric == DC_METRIC_HELD_OUT ? run_held_out(run)
                    : score.metric == DC_METRIC_THROUGHPUT
                        ? run_speed(b, run)
                        : run_success(run, score.name, &score.evaluations);
@@ -199,6 +206,7 @@ static dc_status score_success(builder *b, const dc_report_group *g) {
 static dc_status score_group(builder *b, const dc_report_group *g) {
     DC_TRY(score_success(b, g));
     DC_TRY(score_plain(b, (dc_score){g, DC_METRIC_LOCK, .name = "accumulated_error"}));
+    DC_TRY(score_plain(b, (dc_score){g, DC_METRIC_HELD_OUT, .name = DC_HELD_OUT_ERROR}));
     return score_plain(b, (dc_score){g, DC_METRIC_THROUGHPUT, .name = "steps_per_second"});
 }
 
@@ -209,7 +217,7 @@ static dc_status take_room(builder *b) {
         const dc_report_run *first = evaluated(&runs->groups[g]);
         size_t columns = first ? (size_t)first->eval.columns : 0;
         size_t values = (size_t)runs->groups[g].count * (columns + 1);
-        scores += columns + 2;
+        scores += columns + 3; // A(H), held-out error, throughput
         most = values > most ? values : most;
     }
     for (int i = 0; i < runs->count; i++)
@@ -455,5 +463,6 @@ void dc_table_markdown(const dc_table *table, const dc_runs *runs, dc_text *out)
     for (int e = 0; e < runs->env_count; e++)
         md_env(table, &runs->envs[e], out);
     md_list(table, DC_METRIC_LOCK, "Combination lock", "A(H)", 2, out);
+    md_list(table, DC_METRIC_HELD_OUT, "Held-out rows", "error of distances, steps", 2, out);
     md_list(table, DC_METRIC_THROUGHPUT, "Throughput", "steps/s", 0, out);
 }

@@ -9,11 +9,13 @@
 #include "report/stats.h"
 
 enum { DC_LAST_EVALUATIONS = 3 };
+#define DC_HELD_OUT_ERROR "val_value_error" // in train.csv
 
 typedef enum dc_metric {
     DC_METRIC_TASK,       // success of one task, percent
     DC_METRIC_OVERALL,    // success over all tasks, percent
     DC_METRIC_LOCK,       // A(H) of a combination lock
+    DC_METRIC_HELD_OUT,   // error of predicted distances on held-out rows, steps
     DC_METRIC_THROUGHPUT, // gradient steps per second
 } dc_metric;
 
@@ -54,7 +56,7 @@ const dc_score *dc_table_of(const dc_table *table, const dc_report_group *group,
 void dc_table_md_text(dc_text *out, const char *s);
 // One line a score, full precision.
 void dc_table_csv(const dc_table *table, dc_text *out);
-// One table for each environment with evaluations, then A(H), then throughput.
+// One table for each environment with evaluations, then A(H), held-out error, throughput.
 void dc_table_markdown(const dc_table *table, const dc_runs *runs, dc_text *out);
 
 #endif

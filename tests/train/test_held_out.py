@@ -135,11 +135,30 @@ def test_without_environment():
         good("report", s.at("bare"), "-o", s.at("bare.html"))
         assert "To measure what was learned, hold rows out: put X-val.npz beside X.npz" in open(s.at("bare.html")).read()
         assert " on <" not in page and "step on <" not in page
+        # Methods side by side, by the last error of their distances.
+        good(*TRAIN, "--agent", "td-n", "--data", data, "--out", s.at("other"))
+        folders = [s.at("runs", "seed-0"), s.at("runs", "seed-1"), s.at("other")]
+        ends = [float(log(folder)[-1]["val_value_error"]) for folder in folders]
+        good("report", s.at("runs"), s.at("other"), "-o", s.at("two.html"))
+        two = open(s.at("two.html")).read().split('id="held-out"')[1].split("</section>")[0]
+        means = [sum(ends[:2]) / 2, ends[2]]
+        assert [f">{m:.2f}" in two for m in means] == [True, True] and two.count("number best") == 1, (means, two)
+        assert "<h1>2 agents on my robot.npz</h1>" in open(s.at("two.html")).read()
+        recipes = open(s.at("two.html")).read().split('id="repeat"')[1]
+        assert "<small>runs</small>" in recipes and "<small>other</small>" in recipes, recipes
+        told = good("report", s.at("runs"), s.at("other"), "-o", "-", "--format", "csv")
+        rows = [row for row in csv.DictReader(told.splitlines()) if row["metric"] == "val_value_error"]
+        assert [abs(float(row["mean"]) - m) < 1e-6 for row, m in zip(rows, means)] == [True, True], (rows, means)
+        assert f"| {means[1]:.2f} | 1 |" in good("report", s.at("runs"), s.at("other"), "-o", "-", "--format", "md").split("## Held-out rows")[1]
+        write(s.at("third.npz"), 8, 2), write(s.at("third-val.npz"), 4, 3)
+        good(*TRAIN, "--data", s.at("third.npz"), "--out", s.at("third"))
+        good("report", s.at("runs"), s.at("third"), "-o", s.at("sets.html"))
+        assert "<h1>3 runs on 2 data sets</h1>" in open(s.at("sets.html")).read()
         for command in "eval", "map", "render":
             bad(1, ["trained on data without an environment", "dcrl report RUN -o page.html", "docs/api.md"], command, s.at("runs", "seed-0"),
                 *(["-o", s.at("a.gif")] if command == "render" else []))
         bad(1, ["no run has been evaluated", "-o page.html"], "report", s.at("runs"))
-        bad(2, ["no tasks to evaluate", "--env"], *TRAIN, "--data", data, "--eval-every", 10, "--out", s.at("no"))
+        bad(2, ["nothing to evaluate in without an environment", "--env"], *TRAIN, "--data", data, "--eval-every", 10, "--out", s.at("no"))
 
 
 def test_stores_and_refusals():
