@@ -3,7 +3,9 @@
 #include "args.h"
 
 #include "base/file.h"
+#include "base/text.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -200,6 +202,47 @@ bool cli_args_given(const cli_args *args, const char *name) {
     for (int row = 0; args->flags[row].name; row++)
         if (!strcmp(args->flags[row].name, name)) return args->given >> row & 1;
     dc_bug(__FILE__, __LINE__, "a flag of the table");
+}
+
+// Whether an option is called by its own name: it was set so, or is written as the flag is.
+static bool keeps_name(const cli_args *args, const char *name) {
+    size_t n = strlen(name);
+    for (int i = 0; i < args->set_count; i++)
+        if (!strncmp(args->sets[i], name, n) && args->sets[i][n] == '=') return true;
+    return !strchr(name, '_');
+}
+
+// The option whose name is the first n bytes of a word; NULL if it is another word.
+static const char *option_at(const cli_args *args, const char *word, size_t n) {
+    for (const dc_option *o = args->flags; o->name; o++)
+        if (strlen(o->name) == n && !memcmp(o->name, word, n) && !keeps_name(args, o->name))
+            return o->name;
+    return NULL;
+}
+
+// Whether a byte beside a word makes it part of a longer one, such as a path.
+static bool is_within(char c) {
+    return isalnum((unsigned char)c) || c == '-' || c == '.' || c == '/';
+}
+
+dc_status cli_args_say(const cli_args *args, dc_status status) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+    dc_text out;
+    if (status != DC_USAGE) return status;
+    dc_text_init(&out);
+    for (const char *c = dc_error(), *before = " "; *c; before = c - 1) {
+        size_t n = strspn(c, letters), more = n ? n : 1;
+        bool alone = n && !is_within(*before) && !is_within(c[n]);
+        const char *name = alone ? option_at(args, c, n) : NULL;
+        char flag[NAME_MAX_BYTES];
+        if (name) flag_of(name, flag);
+        dc_text_add(&out, name ? "--" : "");
+        dc_text_bytes(&out, name ? flag : c, more);
+        c += more;
+    }
+    if (dc_text_status(&out) == DC_OK && out.used) status = dc_fail(status, NULL, "%s", out.bytes);
+    dc_text_fini(&out);
+    return status;
 }
 
 dc_status cli_args_need(const cli_args *args, const char *name) {

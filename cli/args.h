@@ -52,6 +52,9 @@ typedef struct cli_args {
 dc_status cli_args_parse(cli_args *args, int argc, char **argv);
 // Whether a flag of the table (by its option name) was given.
 bool cli_args_given(const cli_args *args, const char *name);
+// A usage error of the library's, in which options that are flags of the table are called as flags, but those that
+// --set named; another status as it is.
+dc_status cli_args_say(const cli_args *args, dc_status status);
 // DC_USAGE unless the flag was given.
 dc_status cli_args_need(const cli_args *args, const char *name);
 // DC_USAGE unless the name of a file to write ends in one of `ends`, ".gif|.mp4". Where a folder may be written, too, that is

@@ -719,6 +719,7 @@ dc_status cmd_train(int argc, char **argv) {
         .quiet = args.quiet, .json = args.json, .report = f.report, .tensorboard = f.tensorboard};
     dc_status status =
         cli_args_given(&args, "resume") ? resume(&t, &args, &f) : fresh(&t, &args, &f);
+    status = cli_args_say(&args, status);
     training_fini(&t);
     return status;
 }

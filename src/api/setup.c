@@ -152,7 +152,7 @@ static dc_status load_again(dc_run *run, dc_dataset *data, const char *folder) {
     if (data->rows) return DC_OK;
     if (*run->options.data) DC_TRY(dc_file_find(run->options.data, &there));
     if (!there)
-        return dc_fail(DC_IO, "--data PATH says where it is now",
+        return dc_fail(DC_IO, "say where it is now (--data PATH)",
                        "the data of %s is not at %s any more", folder, run->options.data);
     dc_status status = dc_setup_data(run, data);
     return status == DC_USAGE ? dc_run_config_error(folder, status, dc_error()) : status;

@@ -47,6 +47,10 @@ CALLS = [
     (2, "--out RUN", [*LOCK, "--out", ""]),
     (2, "(x)", ["lock", "x"]),
     (2, "--set key=value", [*TRAIN, "--set", "n"]),
+    (2, "--act-scale must be off, auto or LOW,HIGH", [*TRAIN, "--act-scale", "3,-3"]),
+    (2, " act_scale must be off", [*TRAIN, "--set", "act_scale=3,-3"]),
+    (2, ["act_scale must be off", "(obs_scale)"], [*TRAIN, "--set", "act_scale=obs_scale", "--set", "obs_scale=on"]),
+    (2, ["leave --eval-every out", "without an environment"], ["train", "--data", "good.npz", "--eval-every", 10, "--out", "new"]),
     # Names.
     (2, ["'lok-16'", "did you mean 'lock-16'?"], ["train", "--env", "lok-16", "--out", "new"]),
     (2, ["'lock-3'", "4 to 1048576"], ["train", "--env", "lock-3", "--out", "new"]),
@@ -249,7 +253,7 @@ def test_changed_data():
         write_data(data, rows=125)
         bad(1, [run, "has changed", "restore the data set"], "train", "--resume", run)
         os.remove(data)
-        bad(1, [data, "No such file"], "train", "--resume", run)
+        bad(1, [data, "is not at", "--data PATH"], "train", "--resume", run)
         write_data(data)
         good("train", "--resume", run)
 

@@ -171,7 +171,7 @@ def test_stop_and_kill():
 def test_refused_before_training():
     lock, data, out = ["train", "--env", "lock-32"], scratch.at("data.npz"), scratch.at("never")
     more = ["--steps", 4, "--hidden", 8, "--batch", 8, "--eval-every", 2, "--out", out]
-    bad(2, ["no tasks", "lock-32", "eval_every"], *lock, *more)
+    bad(2, ["no tasks", "lock-32", "--eval-every"], *lock, *more)
     bad(2, ["no policy"], "train", "--env", ENV, "--data", data, "--set", "policy=none", *more)
     bad(2, ["no policy"], "train", "--env", ENV, "--data", data, "--form", "distance", *more)
     bad(1, ["antmaze-medium-v0", "29"], "train", "--env", "antmaze-medium-navigate-v0", "--data", data, *more)

@@ -107,7 +107,7 @@ def test_refused():
         assert f"{RADIANS.min():.4g}" in line and f"{RADIANS.max():.4g}" in line, line
         bad(1, ["action 0 of the data lies between", "act_scale is -3,3", "wider"], *words, "--act-scale", "-3,3")
         for wrong in "1,-1", "1", "a,b", "1,1", "-1,", ",", "nan,1", "0,1e99", "-1,1,2", "":
-            bad(2, ["act_scale must be off, auto or LOW,HIGH"], *words, f"--act-scale={wrong}")
+            bad(2, ["--act-scale must be off, auto or LOW,HIGH"], *words, f"--act-scale={wrong}")
         choices = write(s.at("choices.npz"), np.arange(ROWS) % 4)
         bad(2, ["discrete actions are not scaled"], "train", "--data", choices, "--steps", 2, "--out", s.at("run"), "--act-scale", "auto")
         assert not os.path.exists(s.at("run"))

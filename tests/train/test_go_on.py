@@ -87,6 +87,7 @@ def test_fixed():
         before = digests(run)
         bad(2, [f"{run} holds a run with n=0, not 3", "--out"], "train", *SMALL, *LOGS, "--steps", 300, "--set", "n=3", "--out", run)
         bad(2, ["keeps its lr"], "train", "--resume", run, "--lr", 0.1)
+        bad(2, ["keeps its --log-every"], "train", "--resume", run, "--log-every", 50)
         bad(2, ["holds a run with agent=dcrl, not td-n"], "train", *SMALL, *LOGS, "--agent", "td-n", "--steps", 200, "--out", run)
         bad(2, ["the CPU multiplies in fp32 or bf16"], "train", "--resume", run, "--steps", 300, "--precision", "tf32")
         assert digests(run) == before and config(run)["steps"] == 200
@@ -143,7 +144,7 @@ def test_moved():
         assert "goes on at step 100 of 200" in good("train", "--resume", run, "--steps", 200)
         assert config(run)["data"] == os.path.realpath(scratch.at("there", "maze.npz"))
         shutil.move(scratch.at("there", "maze.npz"), scratch.at("elsewhere.npz"))
-        bad(1, ["is not at", "maze.npz any more", "--data PATH"], "train", "--resume", run, "--steps", 300)
+        bad(1, ["is not at", "maze.npz any more", "(--data PATH)"], "train", "--resume", run, "--steps", 300)
         good("train", "--resume", run, "--steps", 300, "--data", scratch.at("elsewhere.npz"))
         good("gen", "pointmaze-medium-navigate", "--episodes", 4, "--seed", 1, "-o", scratch.at("other.npz"))
         bad(1, ["has changed"], "train", "--resume", run, "--steps", 400, "--data", scratch.at("other.npz"))

@@ -20,8 +20,8 @@ def prepare(scratch):
 def test_evaluation_of_what_cannot_be_played():
     with Scratch("refusals") as scratch:
         data, out = prepare(scratch), scratch.at("run")
-        bad(2, ["lock-16", "eval_every"], "train", *SMALL, "--env", "lock-16", "--set", "n=2", "--eval-every", 2, "--out", out)
-        bad(2, ["no policy", "eval_every"], *MAZE, "--data", data, "--set", "policy=none", "--eval-every", 2, "--out", out)
+        bad(2, ["lock-16", "--eval-every"], "train", *SMALL, "--env", "lock-16", "--set", "n=2", "--eval-every", 2, "--out", out)
+        bad(2, ["no policy", "--eval-every"], *MAZE, "--data", data, "--set", "policy=none", "--eval-every", 2, "--out", out)
         bad(1, ["maze.npz", "columns", "antmaze-medium"], "train", *SMALL, "--env", "antmaze-medium-navigate", "--data", data, "--eval-every", 2, "--out", out)
         assert not os.path.exists(out)
 
