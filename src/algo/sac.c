@@ -13,6 +13,7 @@
 // exactly. Without relabelling c and c' are the commands that stood there. Held fixed: y; alpha and Q's weights in
 // L_pi; log pi in L_alpha. Acts by tanh(mean + std eps), which is tanh(mean) as long as nobody draws eps.
 #include "algo/batch.h"
+#include "algo/squashed.h"
 
 #include <math.h>
 
@@ -56,12 +57,6 @@ static void rows(dc_row_table *r, const dc_method *m) {
     dc_rows_add(r, DC_GOAL("command", "state", DC_STREAM_GOAL, mix, 0, "whose command counts"));
 }
 
-// Mean and log std are columns of one layer, whose initial limit is that of a layer for one of them.
-static double head_gain(const config *c, const dc_method *m) {
-    double in = (double)c->actor_hidden.v[c->actor_hidden.count - 1], act = m->act;
-    return c->actor_gain * sqrt((in + 2 * act) / (in + act));
-}
-
 static dc_net_kind kind(bool layernorm) {
     return layernorm ? DC_NET_MLP : DC_NET_PLAIN;
 }
@@ -81,39 +76,15 @@ static void networks(dc_nets *nets, const dc_method *m) {
                                .out = 2 * m->act,
                                .hidden = &c->actor_hidden,
                                .scaled = true,
-                               .gain = head_gain(c, m),
+                               .gain = dc_squashed_gain(&c->actor_hidden, m->act, c->actor_gain),
                                .policy = true});
 }
 
-typedef struct sample { // of the policy, all (1, batch, act)
-    dc_ref eps, log_std, u, action;
-} sample;
-
-static dc_ref log_std_of(dc_graph *g, const config *c, dc_ref out, int act) {
-    return dc_clip(g, dc_columns(g, out, act, act), -5, c->std_high);
-}
-
-// From the policy's output (1, batch, 2 act), with the draw `noise` for eps.
-static sample draw(dc_agent *a, const config *c, dc_ref out, const char *noise) {
+// log pi of each row (1, batch, 1).
+static dc_ref log_likelihood(dc_agent *a, const dc_squashed *s) {
     dc_graph *g = &a->graph;
-    int act = a->method.act;
-    sample s = {.eps = DC_BATCH(a, noise, NOISE(noise, act)),
-                .log_std = log_std_of(g, c, out, act)};
-    s.u = dc_add(g, dc_columns(g, out, 0, act), dc_mul(g, dc_exp(g, s.log_std), s.eps));
-    s.action = dc_tanh(g, s.u);
-    return s;
-}
-
-// log pi of each row (1, batch, 1): the sum over columns of -eps^2 / 2 - log std - log(2 pi) / 2 - log(1 - tanh^2 u),
-// where log(1 - tanh^2 u) = 2 (log 2 - u - softplus(-2u)).
-static dc_ref log_likelihood(dc_agent *a, const sample *s) {
-    dc_graph *g = &a->graph;
-    double act = a->method.act, constant = 0.5 * log(2 * acos(-1)) + 2 * log(2);
-    dc_ref normal = dc_add(g, dc_affine(g, dc_mul(g, s->eps, s->eps), -0.5, 0),
-                           dc_affine(g, s->log_std, -1, 0));
-    dc_ref squash = dc_add(g, s->u, dc_softplus(g, dc_affine(g, s->u, -2, 0)));
-    dc_ref each = dc_add(g, normal, dc_affine(g, squash, 2, 0)), ones = dc_affine(g, s->eps, 0, 1);
-    return dc_affine(g, dc_row_dot(g, each, ones), 1, -act * constant);
+    dc_ref sum = dc_row_dot(g, dc_squashed_log_pi(a, s), dc_affine(g, s->eps, 0, 1));
+    return dc_affine(g, sum, 1, -dc_squashed_constant(&a->method));
 }
 
 // alpha, from its trained logarithm.
@@ -158,7 +129,7 @@ static dc_ref reward(dc_agent *a, const config *c) {
 
 static dc_ref critic_loss(dc_agent *a, const config *c, dc_ref out, dc_ref alpha) {
     dc_graph *g = &a->graph;
-    sample next = draw(a, c, out, "next_noise");
+    dc_squashed next = dc_squashed_draw(a, out, c->std_high, "next_noise");
     dc_ref later = combine(g, c, critic(a, after(&a->method, c), next.action, DC_EMA));
     // A product with one row for all: alpha times each row's log pi.
     dc_ref cost = dc_pair_dot(g, "cost", log_likelihood(a, &next), alpha);
@@ -174,7 +145,7 @@ static dc_ref critic_loss(dc_agent *a, const config *c, dc_ref out, dc_ref alpha
 
 static dc_ref policy_loss(dc_agent *a, const config *c, dc_ref out, dc_ref alpha, dc_ref total) {
     dc_graph *g = &a->graph;
-    sample own = draw(a, c, out, "actor_noise");
+    dc_squashed own = dc_squashed_draw(a, out, c->std_high, "actor_noise");
     dc_ref q = combine(g, c, critic(a, before(c), own.action, DC_STOPPED));
     dc_ref log_pi = dc_mean(g, "log_pi", log_likelihood(a, &own));
     dc_ref gain = dc_affine(g, dc_mean(g, "q", q), -1, 0);
@@ -205,7 +176,7 @@ static dc_ref act(dc_infer *q, const dc_method *m) {
     dc_graph *g = &q->graph;
     dc_ref out = dc_infer_net(q, "actor", DC_INFER_INPUT(q, "rows", OBS(NULL), GOAL(NULL)));
     dc_ref eps = dc_infer_noise(q, "noise", 1, m->act); // zeros until somebody draws
-    dc_ref away = dc_mul(g, dc_exp(g, log_std_of(g, c, out, m->act)), eps);
+    dc_ref away = dc_mul(g, dc_exp(g, dc_squashed_log_std(g, out, m->act, c->std_high)), eps);
     return dc_tanh(g, dc_add(g, dc_columns(g, out, 0, m->act), away));
 }
 

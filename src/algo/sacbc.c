@@ -12,8 +12,7 @@
 // log pi in L_lam. So gradient reaches the policy through a~ and log pi. Acts by tanh(mean).
 #include "algo/policy.h"
 #include "algo/returns.h"
-
-#include <math.h>
+#include "algo/squashed.h"
 
 enum { AGG_MIN, AGG_MEAN };
 
@@ -41,12 +40,6 @@ static void rows(dc_row_table *r, const dc_method *m) {
     dc_rows_add(r, dc_policy_goal(&c->policy, m, "actor_goal", "state"));
 }
 
-// Mean and log std are columns of one layer, whose initial limit is that of a layer for one of them.
-static double head_gain(const config *c, const dc_method *m) {
-    double in = (double)m->hidden.v[m->hidden.count - 1], act = m->act;
-    return c->policy.head_gain * sqrt((in + 2 * act) / (in + act));
-}
-
 static void networks(dc_nets *nets, const dc_method *m) {
     const config *c = m->config;
     dc_nets_add(nets, (dc_net){.name = "critic",
@@ -60,35 +53,17 @@ static void networks(dc_nets *nets, const dc_method *m) {
                                .in = m->obs + m->goal,
                                .out = 2 * m->act,
                                .scaled = true,
-                               .gain = head_gain(c, m),
+                               .gain = dc_squashed_gain(&m->hidden, m->act, c->policy.head_gain),
                                .policy = true});
 }
 
-typedef struct sample { // of the policy, all (1, batch, act)
-    dc_ref eps, log_std, u, action;
-} sample;
+enum { LOG_STD_MOST = 2 };
 
-// From the policy's output (1, batch, 2 act), with the draw `noise` for eps.
-static sample draw(dc_agent *a, dc_ref out, const char *noise) {
+// Mean over rows of log pi of a sample.
+static dc_ref log_likelihood(dc_agent *a, const dc_squashed *s) {
     dc_graph *g = &a->graph;
-    int act = a->method.act;
-    sample s = {.eps = DC_BATCH(a, noise, NOISE(noise, act)),
-                .log_std = dc_clip(g, dc_columns(g, out, act, act), -5, 2)};
-    s.u = dc_add(g, dc_columns(g, out, 0, act), dc_mul(g, dc_exp(g, s.log_std), s.eps));
-    s.action = dc_tanh(g, s.u);
-    return s;
-}
-
-// Mean over rows of log pi = sum over columns of -eps^2 / 2 - log std - log(2 pi) / 2 - log(1 - tanh^2 u), where
-// log(1 - tanh^2 u) = 2 (log 2 - u - softplus(-2u)).
-static dc_ref log_likelihood(dc_agent *a, const sample *s) {
-    dc_graph *g = &a->graph;
-    double act = a->method.act, constant = 0.5 * log(2 * acos(-1)) + 2 * log(2);
-    dc_ref normal = dc_add(g, dc_affine(g, dc_mul(g, s->eps, s->eps), -0.5, 0),
-                           dc_affine(g, s->log_std, -1, 0));
-    dc_ref squash = dc_add(g, s->u, dc_softplus(g, dc_affine(g, s->u, -2, 0)));
-    dc_ref sum = dc_add(g, normal, dc_affine(g, squash, 2, 0));
-    return dc_affine(g, dc_mean(g, "log_pi", sum), act, -act * constant);
+    return dc_affine(g, dc_mean(g, "log_pi", dc_squashed_log_pi(a, s)), a->method.act,
+                     -dc_squashed_constant(&a->method));
 }
 
 // Q's logits (2, batch, 1) of an action that the policy proposes.
@@ -100,7 +75,7 @@ static dc_ref critic(dc_agent *a, const char *state, const char *goal, dc_ref ac
 
 static dc_ref critic_loss(dc_agent *a, const config *c, dc_ref out) {
     dc_graph *g = &a->graph;
-    sample next = draw(a, out, "next_noise");
+    dc_squashed next = dc_squashed_draw(a, out, LOG_STD_MOST, "next_noise");
     dc_ref bar = dc_sigmoid(g, critic(a, "next", "goal", next.action, DC_EMA));
     dc_ref later = c->agg == AGG_MIN ? dc_ensemble_min(g, bar) : dc_ensemble_mean(g, bar);
     dc_ref steps = DC_BATCH(a, "goal_steps", STEPS("goal_steps"));
@@ -115,7 +90,7 @@ static dc_ref critic_loss(dc_agent *a, const config *c, dc_ref out) {
 static dc_ref policy_loss(dc_agent *a, const config *c, dc_ref out, dc_ref total) {
     dc_graph *g = &a->graph;
     const dc_policy_rows *r = &policy_rows;
-    sample own = draw(a, out, "actor_noise");
+    dc_squashed own = dc_squashed_draw(a, out, LOG_STD_MOST, "actor_noise");
     dc_ref q = dc_ensemble_mean(g, critic(a, r->state, r->goal, own.action, DC_STOPPED));
     dc_ref log_pi = log_likelihood(a, &own),
            lambda = dc_exp(g, dc_agent_scalar(a, "lambda", DC_LIVE));
