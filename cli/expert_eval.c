@@ -32,7 +32,8 @@ typedef struct flags {
 static const dc_option table[] = {
     DC_OPTION_INT(flags, episodes, "64", 1, 100000, "without noise, and as many with it"),
     DC_OPTION_INT(flags, steps, "500", 1, 1000, "of an episode; a ball's has 200"),
-    DC_OPTION_REAL(flags, noise, "0.2", 0, 10, "deviation of what is added to actions"),
+    DC_OPTION_REAL(flags, noise, "0.2", 0.001, 10,
+                   "deviation of what is added to actions; bands are for 0.2"),
     DC_OPTION_INT(flags, seed, "1", 0, 9e15, "of starts, commands and noise"),
     DC_OPTION_INT(flags, threads, "0", 0, 1024,
                   "0: one for every core. Results do not depend on it"),
@@ -136,7 +137,7 @@ static void print_json(const result *r, const flags *f, dc_text *out) {
                 r->plane->name, r->expert.hash, (long long)f->episodes, f->noise,
                 r->holds ? "true" : "false");
     dc_text_add(out, "\"scores\": ");
-    dc_scores_json(r->scores, out);
+    dc_scores_json(r->scores, f->noise, out);
     dc_text_add(out, ", \"bands\": [");
     bool first = true;
     for (int b = 0; b < dc_band_count; b++) {

@@ -75,10 +75,10 @@ static void add_scores(const dc_scores *scores, dc_text *out) {
     dc_text_add(out, "}");
 }
 
-void dc_scores_json(const dc_scores scores[2], dc_text *out) {
+void dc_scores_json(const dc_scores scores[2], double noise, dc_text *out) {
     dc_text_add(out, "{\"noise 0\": ");
     add_scores(&scores[0], out);
-    dc_text_add(out, ", \"noise 0.2\": ");
+    dc_text_add(out, ", \"noise %g\": ", noise);
     add_scores(&scores[1], out);
     dc_text_add(out, "}");
 }

@@ -297,7 +297,7 @@ static dc_status evaluate(dc_learn *l, const char *path, const char *command, bo
     *best = worth > l->best;
     if (*best) {
         l->best = worth;
-        dc_scores_json(l->scores, &json);
+        dc_scores_json(l->scores, noise, &json);
         status = dc_text_status(&json);
         if (status == DC_OK) status = write_expert(l, path, command, json.bytes);
     }
@@ -452,9 +452,14 @@ static dc_status check_options(const dc_learn *l) {
     if (o->device == DC_DEVICE_CPU && o->precision == 2)
         return dc_fail(DC_USAGE, "use --device cuda, or precision=fp32 or bf16",
                        "the CPU has no tf32");
-    if (o->random < o->replay && o->envs * o->round_steps <= o->replay) return DC_OK;
-    return dc_fail(DC_USAGE, "raise replay, or lower random, envs or round_steps",
-                   "a replay of %lld steps is too small", (long long)o->replay);
+    int64_t round = o->envs * o->round_steps;
+    if (o->random >= o->replay || round > o->replay)
+        return dc_fail(DC_USAGE, "raise replay, or lower random, envs or round_steps",
+                       "a replay of %lld steps is too small", (long long)o->replay);
+    if ((o->steps - 1) / round * round >= o->random) return DC_OK; // the last round learns
+    return dc_fail(DC_USAGE, "raise steps, or lower random, envs or round_steps",
+                   "nothing would be learned: the first %lld steps are random, and there are %lld",
+                   (long long)o->random, (long long)o->steps);
 }
 
 dc_status dc_learn_run(dc_learn *l, const dc_learn_job *job) {
@@ -469,6 +474,11 @@ dc_status dc_learn_run(dc_learn *l, const dc_learn_job *job) {
         DC_TRY(play_round(l));
         DC_TRY(after_round(l, &t, before));
     }
+    if (!isfinite(l->best))
+        return dc_fail(
+            DC_BAD_INPUT, "train for more steps, or with more eval_episodes",
+            "no policy stayed up for long enough to be measured, and none was written (%s)",
+            job->path);
     unlink(t.state);
     return DC_OK;
 }

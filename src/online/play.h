@@ -52,7 +52,7 @@ double dc_published(dc_expert_kind kind, dc_score score);
 bool dc_bands_hold(dc_expert_kind kind, const dc_scores scores[2]);
 // What a search for the best policy goes by.
 double dc_play_worth(const dc_plane *plane, const dc_scores scores[2]);
-// Scores without and with noise as a JSON object.
-void dc_scores_json(const dc_scores scores[2], dc_text *out);
+// Scores without and with noise as a JSON object: {"noise 0": {...}, "noise 0.2": {...}}.
+void dc_scores_json(const dc_scores scores[2], double noise, dc_text *out);
 
 #endif

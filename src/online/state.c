@@ -109,14 +109,10 @@ static dc_status check_metas(const dc_learn *l, const dc_st_file *file, const ch
                    "%s is of another training", path);
 }
 
-static dc_status copy(const dc_st_file *file, const char *path, const dc_st_tensor *to) {
-    return dc_weight_copy(file, path, to);
-}
-
 // Counts first: they say how many rows the replay has.
 static dc_status read_counts(dc_learn *l, const dc_st_file *file, const char *path, writing *w) {
     const dc_st_tensor want = {"counts", DC_ST_F64, 2, {1, COUNTS}, w->counts, sizeof w->counts};
-    DC_TRY(copy(file, path, &want));
+    DC_TRY(dc_weight_copy(file, path, &want));
     for (int k = 0; k < 3; k++)
         if (!(w->counts[k] >= 0 && w->counts[k] < 1e15))
             return dc_fail(DC_BAD_INPUT, NULL, "impossible counts (%s)", path);
@@ -134,7 +130,7 @@ static dc_status read_file(dc_learn *l, const dc_st_file *file, const char *path
     DC_TRY(read_counts(l, file, path, w));
     list(l, w);
     for (size_t t = 0; t < w->count; t++)
-        DC_TRY(copy(file, path, &w->tensors[t]));
+        DC_TRY(dc_weight_copy(file, path, &w->tensors[t]));
     dc_sampler_skip(l->agent.sampler, (uint64_t)l->updates);
     return dc_crowd_load(l->crowd, w->crowd);
 }

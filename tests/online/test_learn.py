@@ -90,6 +90,7 @@ def test_errors():
         bad(2, "replay", "expert", "train", "ant", "-o", path, "--set", "replay=1000", "--set", "random=5000")
         bad(2, "relabel", "expert", "train", "antball", "-o", path, "--set", "relabel=0.5")
         bad(2, "actor_hidden", "expert", "train", "ant", "-o", path, "--set", "actor_hidden=2048")
+        bad(2, ["random", "10000"], "expert", "train", "ant", "-o", path, "--steps", 10000)  # all of them
         bad(1, "nowhere", "expert", "train", "ant", "-o", scratch.at("nowhere", "x.safetensors"))
         bad(2, "tf32", "expert", "train", "ant", "-o", path, "--set", "precision=tf32")
         bad(2, ["sub-command", "train"], "expert", "trian", "ant")
@@ -111,6 +112,8 @@ def test_eval():
         assert told["robot"] == "ant" and told["accepted"] is False
         assert set(told["scores"]) == {"noise 0", "noise 0.2"} and len(told["bands"]) >= 5
         assert 0 <= told["scores"]["noise 0.2"]["step"] < 1
+        told = json.loads(good(*words, "--json", "--noise", 0.5))
+        assert told["noise"] == 0.5 and set(told["scores"]) == {"noise 0", "noise 0.5"}
         text = good(*words)
         assert "MISSED" in text and "NOT inside" in text and told["hash"] in text
 
