@@ -74,15 +74,17 @@ typedef struct part {
     const char *key, *must;
     bool (*member)(const dc_json *); // NULL: it is a list of texts
     size_t offset;                   // in dc_paper_scale
+    bool chooses;                    // it says which cells there are, and changes no cell's runs
 } part;
 static const part parts[] = {
     {"values", "an object of lists of numbers, at most 64 each", is_numbers,
-     offsetof(dc_paper_scale, values)},
-    {"instead", "an object of presets by task", is_text, offsetof(dc_paper_scale, instead)},
+     offsetof(dc_paper_scale, values), true},
+    {"instead", "an object of presets by task", is_text, offsetof(dc_paper_scale, instead), false},
     {"sizes", "an object of whole numbers of transitions by task", is_size,
-     offsetof(dc_paper_scale, sizes)},
-    {"tasks", "a list of the experiment's tasks", NULL, offsetof(dc_paper_scale, tasks)},
-    {"methods", "a list of the experiment's methods", NULL, offsetof(dc_paper_scale, methods)},
+     offsetof(dc_paper_scale, sizes), false},
+    {"tasks", "a list of the experiment's tasks", NULL, offsetof(dc_paper_scale, tasks), true},
+    {"methods", "a list of the experiment's methods", NULL, offsetof(dc_paper_scale, methods),
+     true},
 };
 
 static bool part_is_good(const part *p, const dc_json *v) {
@@ -93,15 +95,16 @@ static bool part_is_good(const part *p, const dc_json *v) {
     return true;
 }
 
-static dc_status apply_member(dc_paper_scale *s, const dc_json *m, bool *other) {
+// changes: whether the member changes runs.
+static dc_status apply_member(dc_paper_scale *s, const dc_json *m, bool *changes) {
+    *changes = true;
     if (!strcmp(m->key, "lock")) return dc_options_read(lock_table, &s->lock, m);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (strcmp(m->key, parts[i].key) != 0) continue;
         if (!part_is_good(&parts[i], m))
             return dc_fail(DC_BAD_INPUT, NULL, "%s must be %s", m->key, parts[i].must);
         memcpy((char *)s + parts[i].offset, &m, sizeof m);
-        *other =
-            *other && i > 0 && i < 3; // which tasks, methods and values there are changes no run
+        *changes = !parts[i].chooses;
         return DC_OK;
     }
     dc_json member = *m, alone = {.kind = DC_JSON_OBJECT, .child = &member, .count = 1};
@@ -109,14 +112,14 @@ static dc_status apply_member(dc_paper_scale *s, const dc_json *m, bool *other) 
     return dc_options_read(scale_table, s, &alone);
 }
 
-// Nullable: own, told whether anything but tasks, methods and values is set.
+// Nullable: own, told whether anything is set that changes runs.
 static dc_status apply(dc_paper_scale *s, const dc_json *object, bool *own) {
     if (!is_object(object)) return dc_fail(DC_BAD_INPUT, NULL, "it must be an object");
     for (const dc_json *m = object->child; m; m = m->next) {
-        bool other = true;
+        bool changes;
         if (!own && (!strcmp(m->key, "says") || !strcmp(m->key, "only"))) continue;
-        DC_TRY(apply_member(s, m, &other));
-        if (own) *own = *own || other;
+        DC_TRY(apply_member(s, m, &changes));
+        if (own) *own = *own || changes;
     }
     if (s->rows == 1) return dc_fail(DC_BAD_INPUT, NULL, "rows must be 2 or more, or 0");
     return DC_OK;

@@ -7,6 +7,7 @@
 #include "base/names.h"
 #include "report/html.h"
 #include "report/parts.h"
+#include "report/table.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -492,50 +493,34 @@ dc_status dc_experiment_page(const dc_plan *plan, dc_text *out) {
 
 // --- CSV ---
 
-static void csv_text(dc_text *out, const char *s) {
-    bool quote = strpbrk(s, ",\"\n\r") != NULL;
-    if (!quote) {
-        dc_text_add(out, "%s,", s);
-        return;
-    }
-    dc_text_add(out, "\"");
-    for (; *s; s++) {
-        if (*s == '"') dc_text_add(out, "\"");
-        dc_text_add(out, "%c", *s);
-    }
-    dc_text_add(out, "\",");
-}
-
-static void csv_number(dc_text *out, double x, bool known) {
-    if (known && isfinite(x)) dc_json_number(out, x);
-    dc_text_add(out, ",");
-}
-
 static void csv_cell(const dc_experiment *e, const dc_cell *c, dc_text *out) {
     const dc_reached *r = &c->reached;
     bool any = r->success.count > 0;
-    csv_text(out, e->name);
-    csv_text(out, c->task);
-    csv_text(out, c->preset);
-    csv_text(out, c->method);
-    csv_text(out, c->value ? e->along : "");
-    csv_text(out, c->value ? c->value : "");
-    csv_number(out, c->success.mean, true);
-    csv_number(out, c->success.sd, true);
-    csv_text(out, c->success.other_goals ? "whole observations" : "");
-    csv_number(out, r->success.mean, any);
-    csv_number(out, r->mean95.low, any);
-    csv_number(out, r->mean95.high, any);
-    csv_number(out, r->success.count, true);
-    csv_number(out, (double)r->steps, any);
-    csv_number(out, (double)r->transitions, r->begun && !e->lock);
-    csv_number(out, c->speed.mean, true);
-    csv_number(out, r->speed.mean, r->speed.count > 0);
-    csv_text(out, r->device ? r->device : "");
+    dc_table_csv_text(out, e->name);
+    dc_table_csv_text(out, c->task);
+    dc_table_csv_text(out, c->preset);
+    dc_table_csv_text(out, c->method);
+    dc_table_csv_text(out, c->value ? e->along : "");
+    dc_table_csv_text(out, c->value ? c->value : "");
+    dc_table_csv_number(out, c->success.mean, true);
+    dc_table_csv_number(out, c->success.sd, true);
+    dc_table_csv_text(out, c->success.other_goals ? "whole observations" : "");
+    dc_table_csv_number(out, r->success.mean, any);
+    dc_table_csv_number(out, r->mean95.low, any);
+    dc_table_csv_number(out, r->mean95.high, any);
+    dc_table_csv_number(out, r->success.count, true);
+    dc_table_csv_number(out, (double)r->steps, any);
+    dc_table_csv_number(out, (double)r->transitions, r->begun && !e->lock);
+    dc_table_csv_number(out, c->speed.mean, true);
+    dc_table_csv_number(out, r->speed.mean, r->speed.count > 0);
+    dc_table_csv_text(out, r->device ? r->device : "");
     dc_text_add(out, "\"");
     dc_cell_differs(c->differs, out);
     dc_text_add(out, "\",");
-    csv_text(out, c->missing ? "missing" : r->done ? "done" : r->begun ? "begun" : "to do");
+    dc_table_csv_text(out, c->missing ? "missing"
+                           : r->done  ? "done"
+                           : r->begun ? "begun"
+                                      : "to do");
     dc_text_add(out, "%s\n", c->folder);
 }
 

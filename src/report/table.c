@@ -277,8 +277,7 @@ const dc_score *dc_table_find(const dc_table *table, const dc_report_group *grou
 
 // --- CSV ---
 
-// Quoted where it must be (RFC 4180).
-static void csv_text(dc_text *out, const char *s) {
+void dc_table_csv_text(dc_text *out, const char *s) {
     if (!strpbrk(s, ",\"\r\n")) {
         dc_text_name(out, s);
         dc_text_add(out, ",");
@@ -293,7 +292,7 @@ static void csv_text(dc_text *out, const char *s) {
     dc_text_add(out, "\",");
 }
 
-static void csv_number(dc_text *out, double x, bool there) {
+void dc_table_csv_number(dc_text *out, double x, bool there) {
     if (there && isfinite(x)) dc_json_number(out, x);
     dc_text_add(out, ",");
 }
@@ -301,18 +300,19 @@ static void csv_number(dc_text *out, double x, bool there) {
 // What only a success has.
 static void csv_success(dc_text *out, const dc_score *s) {
     bool known = s->task && isfinite(s->mean95.low);
-    csv_number(out, s->mean95.low, known);
-    csv_number(out, s->mean95.high, known);
+    dc_table_csv_number(out, s->mean95.low, known);
+    dc_table_csv_number(out, s->mean95.high, known);
     dc_text_add(out, "%s,", !known ? "" : s->over_seeds ? "seeds" : "episodes");
     dc_text_add(out, "%s,",
                 !s->published   ? ""
                 : s->beyond > 0 ? "above"
                 : s->beyond     ? "below"
                                 : "no");
-    csv_number(out, (double)s->steps, s->task != NULL);
-    csv_number(out, (double)s->group->runs[0]->transitions, s->group->runs[0]->transitions > 0);
-    csv_text(out, s->published ? s->paper.data : "");
-    csv_text(out, s->published ? s->paper.steps : "");
+    dc_table_csv_number(out, (double)s->steps, s->task != NULL);
+    dc_table_csv_number(out, (double)s->group->runs[0]->transitions,
+                        s->group->runs[0]->transitions > 0);
+    dc_table_csv_text(out, s->published ? s->paper.data : "");
+    dc_table_csv_text(out, s->published ? s->paper.steps : "");
     dc_text_add(out, "%s", s->published ? s->paper.source : "");
 }
 
@@ -322,16 +322,16 @@ void dc_table_csv(const dc_table *table, dc_text *out) {
                 "low,high,over,beyond,steps,transitions,paper_data,paper_steps,paper_source\n");
     for (int i = 0; i < table->count; i++) {
         const dc_score *s = &table->scores[i];
-        csv_text(out, s->group->env);
-        csv_text(out, s->group->label);
-        csv_text(out, s->name);
-        csv_number(out, s->over.mean, true);
-        csv_number(out, s->over.sd, true);
-        csv_number(out, s->iqm, true);
-        csv_number(out, s->interval.low, true);
-        csv_number(out, s->interval.high, true);
-        csv_number(out, s->paper.mean, s->published);
-        csv_number(out, s->paper.sd, s->published);
+        dc_table_csv_text(out, s->group->env);
+        dc_table_csv_text(out, s->group->label);
+        dc_table_csv_text(out, s->name);
+        dc_table_csv_number(out, s->over.mean, true);
+        dc_table_csv_number(out, s->over.sd, true);
+        dc_table_csv_number(out, s->iqm, true);
+        dc_table_csv_number(out, s->interval.low, true);
+        dc_table_csv_number(out, s->interval.high, true);
+        dc_table_csv_number(out, s->paper.mean, s->published);
+        dc_table_csv_number(out, s->paper.sd, s->published);
         dc_text_add(out, "%d,", s->over.count);
         csv_success(out, s);
         dc_text_add(out, "\n");

@@ -54,6 +54,10 @@ const dc_score *dc_table_of(const dc_table *table, const dc_report_group *group,
 
 // Append text to Markdown: what that or HTML would take as their own becomes a character reference.
 void dc_table_md_text(dc_text *out, const char *s);
+// Append a field of a CSV line and the comma behind it: a text, quoted where it must be (RFC 4180); a number, nothing if
+// it is not there or not finite.
+void dc_table_csv_text(dc_text *out, const char *s);
+void dc_table_csv_number(dc_text *out, double x, bool there);
 // One line a score, full precision.
 void dc_table_csv(const dc_table *table, dc_text *out);
 // One table for each environment with evaluations, then A(H), held-out error, throughput.
