@@ -186,13 +186,13 @@ class _Episode:
 
 
 def evaluate(
-    policy: Actor, env: Any, start: ArrayLike | str, episodes: int = 50, steps: int = STEPS, in_order: bool = True
+    policy: Actor, env: Any, start: ArrayLike | str | os.PathLike[str], episodes: int = 50, steps: int = STEPS, in_order: bool = True
 ) -> Result:
     """Play episodes in a calvin_env (reset() and step(action) as its PlayTableSimEnv has them; dicts or arrays) and count the
     paper's four subtasks: drawer, bulb, slider, LED, only in this order unless in_order is False. An episode ends after 360
     steps or when all are done. start: the data's first observation, or the file that convert wrote.
     """
-    if isinstance(start, str):
+    if isinstance(start, (str, os.PathLike)):
         with np.load(start) as file:
             start = file["observations"][0]
     goal, played = goal_of(start), []

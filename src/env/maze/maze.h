@@ -37,10 +37,9 @@ bool dc_maze_wall(const dc_maze *maze, dc_cell cell); // true outside of the map
 void dc_maze_xy(dc_cell cell, double xy[2]);
 // The cell of a position; rounds towards zero, as the reference does.
 dc_cell dc_maze_cell(const double xy[2]);
-// Steps from every cell to `goal` by the shortest way: steps (rows, cols), -1 where there is none.
-// A goal outside
-// of the map has none. Returns how many cells have a way, and lists them nearest first: order (rows * cols). Nullable:
-// order
+// Steps from every cell to `goal` by the shortest way: steps (rows, cols), -1 where there is none; to a goal outside of
+// the map there is none. Returns how many cells have a way, and lists them nearest first: order (rows * cols).
+// Nullable: order
 int dc_maze_steps(const dc_maze *maze, dc_cell goal, int *steps, dc_cell *order);
 
 #endif
