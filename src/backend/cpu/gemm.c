@@ -31,7 +31,7 @@ bool dc_gemm_has_amx(void) {
 }
 #else
 #define dc_gemm_bf16 NULL
-#define dc_gemm_amx NULL
+#define dc_gemm_amx  NULL
 
 bool dc_gemm_has_avx512_bf16(void) {
     return false;
