@@ -1,5 +1,5 @@
 """The README names every method and every environment that the program has before its first picture; its commands have the flags that it
-writes, and what they make is ignored by git."""
+writes, and what they make is ignored by git. docs/agents.md names every option of every method."""
 
 import json
 import os
@@ -24,6 +24,14 @@ def test_methods():
     named = re.findall(r"`([a-z-]+)`", first_screen())
     agents = [a["name"] for a in json.loads(good("list", "agents", "--json"))["agents"]]
     assert len(agents) >= 7 and set(agents) <= set(named), set(agents) - set(named)
+
+
+def test_options():
+    with open(os.path.join(os.path.dirname(README), "docs", "agents.md")) as file:
+        named = re.findall(r"`([a-z_]+)", file.read())
+    for agent in json.loads(good("list", "agents", "--json"))["agents"]:
+        options = {option["name"] for option in agent["options"]}
+        assert options and options <= set(named), (agent["name"], options - set(named))
 
 
 def test_environments():
