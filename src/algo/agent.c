@@ -242,7 +242,7 @@ static dc_status take_act_scale(dc_agent *a) {
 
 // ---- building ----
 
-int dc_need_width(const dc_method *m, const dc_need *need) {
+static int need_width(const dc_method *m, const dc_need *need) {
     return need->width == DC_NEED_OBS ? m->obs : need->width == DC_NEED_GOAL ? m->goal : 1;
 }
 
@@ -250,7 +250,7 @@ static dc_status check_needs(const dc_agent *a, const dc_algo *algo) {
     const char *hint = "docs/agents.md says what these arrays are; dcrl expert train makes its own";
     for (const dc_need *need = algo->needs; need && need->name; need++) {
         const dc_column *column = dc_dataset_column(a->data, need->name);
-        int width = dc_need_width(&a->method, need);
+        int width = need_width(&a->method, need);
         if (!column)
             return dc_fail(DC_BAD_INPUT, hint, "%s needs an array '%s', which the data set lacks",
                            algo->name, need->name);

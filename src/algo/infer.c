@@ -11,13 +11,14 @@
 
 // ---- description ----
 
-int dc_infer_goal(const dc_infer *q) {
+// Columns of a goal.
+static int goal_width(const dc_infer *q) {
     return q->data_goals ? q->method->obs : q->method->goal;
 }
 
 static int field_width(const dc_infer *q, const dc_field *f) {
     dc_field one[] = {*f, {DC_FIELD_NONE, 0, NULL, NULL}};
-    return f->kind == DC_FIELD_GOAL ? dc_infer_goal(q) : dc_fields_width(q->method, one);
+    return f->kind == DC_FIELD_GOAL ? goal_width(q) : dc_fields_width(q->method, one);
 }
 
 dc_ref dc_infer_input(dc_infer *q, const char *name, const dc_field *fields) {

@@ -88,8 +88,6 @@ void dc_infer_free(dc_infer *q); // Nullable
 // From now on a GPU computes, with a copy of the weights as they are now. Called again, it copies them
 // again. precision: 0 fp32, 1 tf32. Errors: no GPU, no CUDA in this build.
 dc_status dc_infer_to_gpu(dc_infer *q, const dc_slabs *slabs, int precision);
-// Columns of a goal.
-int dc_infer_goal(const dc_infer *q);
 // Write situation number `row`. Nullable: goal, act (where the graph has none)
 void dc_infer_write(dc_infer *q, int row, const float *obs, const float *goal, const float *act);
 // Draw the noise of a situation (nothing in a graph without): a function of (seed, moment) alone, where

@@ -93,7 +93,6 @@ struct dc_method {
 
 // Whether values of a form take an action, so that there can be a policy.
 bool dc_form_acts(const dc_form *form);
-int dc_need_width(const dc_method *m, const dc_need *need);
 // Errors: DC_BAD_INPUT if the data set has no actions; DC_UNSUPPORTED if they are discrete.
 dc_status dc_need_actions(const dc_method *m);
 dc_status dc_need_real_actions(const dc_method *m);

@@ -176,7 +176,13 @@ dc_ref dc_policy_imitate(dc_agent *a, const dc_policy *p, const dc_policy_rows *
     return dc_batch_loss(a, "loss_awr", total, loss);
 }
 
-dc_ref dc_policy_flow_to(dc_agent *a, const dc_flow *f, dc_ref total) {
+// A flow network from noise to `to` (an action, a subgoal), knowing [state | goal].
+typedef struct flow {
+    const char *net, *noise, *time, *loss; // names of the network, its draws and its loss
+    dc_field state, goal, to;
+} flow;
+
+static dc_ref flow_loss(dc_agent *a, const flow *f, dc_ref total) {
     dc_graph *g = &a->graph;
     int width = dc_fields_width(&a->method, DC_FIELDS(f->to));
     dc_ref noise = DC_BATCH(a, f->noise, NOISE(f->noise, width)),
@@ -190,17 +196,17 @@ dc_ref dc_policy_flow_to(dc_agent *a, const dc_flow *f, dc_ref total) {
 }
 
 dc_ref dc_policy_flow(dc_agent *a, const dc_policy_rows *rows, dc_ref total) {
-    dc_flow flow = {"actor",          "noise",          "time",          "loss_flow",
-                    OBS(rows->state), GOAL(rows->goal), ACT(rows->state)};
-    return dc_policy_flow_to(a, &flow, total);
+    flow actor = {"actor",          "noise",          "time",          "loss_flow",
+                  OBS(rows->state), GOAL(rows->goal), ACT(rows->state)};
+    return flow_loss(a, &actor, total);
 }
 
 dc_ref dc_policy_flow_levels(dc_agent *a, dc_ref total) {
-    dc_flow high = {"high_actor", "high_noise",      "high_time",     "loss_high",
-                    OBS("state"), GOAL("high_goal"), GOAL("waypoint")};
-    dc_flow low = {"low_actor",  "low_noise",      "low_time",  "loss_low",
-                   OBS("state"), GOAL("low_goal"), ACT("state")};
-    return dc_policy_flow_to(a, &low, dc_policy_flow_to(a, &high, total));
+    flow high = {"high_actor", "high_noise",      "high_time",     "loss_high",
+                 OBS("state"), GOAL("high_goal"), GOAL("waypoint")};
+    flow low = {"low_actor",  "low_noise",      "low_time",  "loss_low",
+                OBS("state"), GOAL("low_goal"), ACT("state")};
+    return flow_loss(a, &low, flow_loss(a, &high, total));
 }
 
 // ---- acting ----

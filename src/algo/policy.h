@@ -123,13 +123,8 @@ dc_ref dc_policy_ddpgbc(dc_agent *a, const dc_policy *p, const dc_policy_rows *r
 dc_ref dc_policy_gain(dc_agent *a, const dc_policy *p, const dc_policy_rows *rows, dc_ref out,
                       dc_ref q, dc_ref total);
 dc_ref dc_policy_flow(dc_agent *a, const dc_policy_rows *rows, dc_ref total);
-// The same for any flow network: from noise to `to` (an action, a subgoal), knowing [state | goal].
-typedef struct dc_flow {
-    const char *net, *noise, *time, *loss; // names of the network, its draws and its loss
-    dc_field state, goal, to;
-} dc_flow;
-dc_ref dc_policy_flow_to(dc_agent *a, const dc_flow *flow, dc_ref total);
-// Two of them: flow "high_actor" from state and high_goal to the waypoint, "low_actor" from state and low_goal to the action.
+// The same of two flows: "high_actor" from state and high_goal to the waypoint, "low_actor" from state and low_goal to the
+// action.
 dc_ref dc_policy_flow_levels(dc_agent *a, dc_ref total);
 // Behaviour cloning alone: mean over rows of -log pi(a | s, g), less its constant.
 dc_ref dc_policy_clone(dc_agent *a, const dc_policy *p, const dc_policy_rows *rows, dc_ref total);

@@ -90,7 +90,8 @@ size_t dc_gen_row_bytes(const dc_env_family *f) {
            (size_t)f->extra * sizeof(int64_t) + 1;
 }
 
-dc_gen_rows dc_gen_rows_at(const dc_gen_rows *r, const dc_env_family *f, int64_t at) {
+// The part that begins at a row.
+static dc_gen_rows rows_from(const dc_gen_rows *r, const dc_env_family *f, int64_t at) {
     dc_gen_rows out = *r;
     out.obs += at * f->obs;
     out.act += at * f->act;
@@ -125,7 +126,7 @@ static dc_status play_numbered(const job *j, dc_env *env, int64_t k) {
     env->draws = gen->draws ? dc_draws_list(&list, gen->draws + (j->first + k) * gen->draw_count,
                                             gen->draw_count)
                             : dc_draws_philox(&philox, gen->seed, (uint64_t)(j->first + k));
-    dc_gen_rows out = dc_gen_rows_at(j->out, dc_world_spec(gen->world)->family, k * gen->rows);
+    dc_gen_rows out = rows_from(j->out, dc_world_spec(gen->world)->family, k * gen->rows);
     DC_TRY(dc_sim_of(env)->play(gen, env, &out));
     if (gen->draws && list.used > list.count)
         return dc_fail(DC_BAD_INPUT, NULL, "episode %lld takes %lld draws and was given %lld",

@@ -77,9 +77,7 @@ dc_status dc_gen_init(dc_gen *gen, const dc_env_spec *spec, dc_data_kind kind, i
 dc_status dc_gen_play(const dc_gen *gen, int64_t first, int64_t count, const dc_gen_rows *out,
                       dc_pool *pool);
 
-// Rows of many episodes as one struct: memory for them, and the part that begins at a row.
 size_t dc_gen_row_bytes(const dc_env_family *family); // of a row, in memory and unpacked in a file
-dc_gen_rows dc_gen_rows_at(const dc_gen_rows *rows, const dc_env_family *family, int64_t row);
 
 // What the script alone takes of a row, in seconds of this thread's processor time, measured on a
 // copy; 0 where that is not known.

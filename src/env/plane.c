@@ -58,7 +58,7 @@ static double uniform(dc_walk *w, double reach) {
     return w->env.draws.uniform(w->env.draws.ctx, -reach, reach);
 }
 
-void dc_walk_command(dc_walk *w) {
+static void draw_command(dc_walk *w) {
     double *c = w->command;
     if (w->plane->ball) {
         for (int k = 0; k < DC_COMMAND; k++)
@@ -89,7 +89,7 @@ static void start(void *ctx) {
 dc_status dc_walk_start(dc_walk *w) {
     w->step = 0;
     DC_TRY(dc_env_guard(&w->env, start, w));
-    dc_walk_command(w);
+    draw_command(w);
     return DC_OK;
 }
 
@@ -135,7 +135,7 @@ dc_status dc_walk_step_by(dc_walk *w, const double *action, dc_walk_step *out) {
     bool late = w->step >= p->horizon;
     out->ended = !healthy(w) || (late && p->final);
     out->cut = late && !out->ended;
-    if (p->redraw && w->step % p->redraw == 0) dc_walk_command(w);
+    if (p->redraw && w->step % p->redraw == 0) draw_command(w);
     return DC_OK;
 }
 

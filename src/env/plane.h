@@ -79,8 +79,6 @@ dc_status dc_walk_start(dc_walk *walk);
 dc_status dc_walk_step_by(dc_walk *walk, const double *action, dc_walk_step *step);
 // What a policy sees now: state (plane.state), command (DC_COMMAND).
 void dc_walk_see(const dc_walk *walk, double *state, double *command);
-// Draw another command now.
-void dc_walk_command(dc_walk *walk);
 // Its complete state but for its draws, as numbers (words); it goes on from them to the bit.
 int dc_walk_words(const dc_walk *walk);
 void dc_walk_save(const dc_walk *walk, double *words);

@@ -23,7 +23,8 @@ typedef struct scene {
     dc_actor *actor;
 } scene;
 
-void dc_value_map_xy(const dc_value_map *map, int row, int col, double xy[2]) {
+// Of a position of the grid.
+static void grid_xy(const dc_value_map *map, int row, int col, double xy[2]) {
     xy[0] = -6 + 4 * (col + 0.5) / map->fine;
     xy[1] = -6 + 4 * (row + 0.5) / map->fine;
 }
@@ -65,7 +66,7 @@ static dc_status ask_all(block *b, const scene *s, dc_value_map *map) {
         double xy[2];
         map->steps[at] = NAN;
         if (dc_maze_wall(map->maze, (dc_cell){row / map->fine, col / map->fine})) continue;
-        dc_value_map_xy(map, row, col, xy);
+        grid_xy(map, row, col, xy);
         add_place(b, s, at, xy);
         if (b->count == DC_MAP_ROWS) DC_TRY(ask(b, s, map));
     }

@@ -24,7 +24,5 @@ typedef struct dc_value_map {
 dc_status dc_value_map_make(dc_value_map *map, const dc_world *world, dc_actor *actor, int task,
                             int fine);
 void dc_value_map_free(dc_value_map *map); // safe on a zeroed struct
-// The xy of a position of the grid.
-void dc_value_map_xy(const dc_value_map *map, int row, int col, double xy[2]);
 
 #endif
