@@ -348,7 +348,7 @@ static void put_call(writer *w, dc_ref r) {
         break;
     default: // number by number, of one input
         dc_text_add(&w->text, "%d, %d, %s, %" PRId64 ", %s, %" PRId64 ", %.8ef, %.8ef", n->e, count,
-                    x, sx, o, so, n->a, n->b);
+                    x, sx, o, so, (double)(float)n->a, (double)(float)n->b);
     }
     dc_text_add(&w->text, ");\n");
 }
