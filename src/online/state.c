@@ -113,9 +113,14 @@ static dc_status check_metas(const dc_learn *l, const dc_st_file *file, const ch
 static dc_status read_counts(dc_learn *l, const dc_st_file *file, const char *path, writing *w) {
     const dc_st_tensor want = {"counts", DC_ST_F64, 2, {1, COUNTS}, w->counts, sizeof w->counts};
     DC_TRY(dc_weight_copy(file, path, &want));
-    for (int k = 0; k < 3; k++)
-        if (!(w->counts[k] >= 0 && w->counts[k] < 1e15))
-            return dc_fail(DC_BAD_INPUT, NULL, "impossible counts (%s)", path);
+    bool good =
+        w->counts[COUNTS - 1] < INFINITY; // the best worth so far: -INFINITY before the first
+    for (int k = 0; k < COUNTS - 1; k++)
+        good =
+            good && w->counts[k] >= 0 && w->counts[k] < 1e15 && w->counts[k] == rint(w->counts[k]);
+    if (!good)
+        return dc_fail(DC_BAD_INPUT, "remove it to begin anew",
+                       "impossible counts in a learner's state (%s)", path);
     l->steps = (int64_t)w->counts[0];
     l->updates = (int64_t)w->counts[1];
     l->replay.added = (int64_t)w->counts[2];
@@ -124,15 +129,31 @@ static dc_status read_counts(dc_learn *l, const dc_st_file *file, const char *pa
     return DC_OK;
 }
 
+static bool is_finite(const dc_st_tensor *t) {
+    bool wide = t->dtype == DC_ST_F64;
+    for (size_t k = 0; k < t->size / dc_st_dtype_size(t->dtype); k++)
+        if (!isfinite(wide ? ((const double *)t->bytes)[k] : (double)((const float *)t->bytes)[k]))
+            return false;
+    return true;
+}
+
+static dc_status read_tensor(const dc_st_file *file, const char *path, const dc_st_tensor *to) {
+    DC_TRY(dc_weight_copy(file, path, to));
+    if (!strcmp(to->name, "counts") || is_finite(to)) return DC_OK;
+    return dc_fail(DC_BAD_INPUT, "remove it to begin anew",
+                   "tensor '%s' of a learner's state holds NaN or Inf (%s)", to->name, path);
+}
+
 static dc_status read_file(dc_learn *l, const dc_st_file *file, const char *path, writing *w) {
     DC_TRY(prepare(l, w));
     DC_TRY(check_metas(l, file, path, w));
     DC_TRY(read_counts(l, file, path, w));
     list(l, w);
     for (size_t t = 0; t < w->count; t++)
-        DC_TRY(dc_weight_copy(file, path, &w->tensors[t]));
+        DC_TRY(read_tensor(file, path, &w->tensors[t]));
     dc_sampler_skip(l->agent.sampler, (uint64_t)l->updates);
-    return dc_crowd_load(l->crowd, w->crowd);
+    dc_status status = dc_crowd_load(l->crowd, w->crowd);
+    return status == DC_OK ? DC_OK : dc_fail_prefix(status, path);
 }
 
 dc_status dc_learn_load(dc_learn *l, const char *path) {

@@ -7,7 +7,10 @@ import subprocess
 import sys
 import time
 
+import numpy as np
+
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from checkpoint_file import File  # noqa: E402
 from drive import STOPPED, Scratch, bad, digest, good, run_tests, words_of  # noqa: E402
 
 ROBOTS = ["ant", "antball", "humanoid"]
@@ -99,6 +102,28 @@ def test_errors():
         with open(path + ".state", "wb") as file:
             file.write(b"no state at all")
         bad(1, "x.safetensors.state", "expert", "train", "ant", "-o", path, "--resume")
+
+
+def test_hostile_states():
+    """States with the right hash and impossible numbers are refused, by the file's name."""
+    with Scratch("states") as scratch:
+        path = scratch.at("ant.safetensors")
+        words = ["expert", "train", "ant", "-o", path, *SMALL.split(), "--threads", 1]
+        code, stderr = stop(words_of([*words, "--steps", 100000]), path)
+        assert code == STOPPED, stderr
+        state = File(path + ".state")
+        whole = dict(state.tensors)
+        spoilt = [("counts", k, x) for k in range(4) for x in (np.nan, np.inf, 1e300)] + [("counts", k, x) for k in range(3) for x in (-1, 0.5, 1e15)]
+        spoilt += [(name, 0, x) for name in ("robots", "live", "ema", "adam_m", "adam_v", "obs", "mask") for x in (np.nan, -np.inf)]
+        for name, place, x in spoilt:
+            entry, content = whole[name]
+            if name == "counts" and place == 3 and x == 1e300:
+                continue  # no worth that was ever reached, but a number
+            numbers = np.frombuffer(content, "<f8" if entry["dtype"] == "F64" else "<f4").copy()
+            numbers[place] = x
+            state.tensors = {**whole, name: (entry, numbers.tobytes())}
+            state.write(path + ".state", True)
+            bad(1, "ant.safetensors.state", *words, "--steps", 100000, "--resume")
 
 
 def test_eval():
