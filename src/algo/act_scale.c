@@ -36,7 +36,7 @@ dc_status dc_act_scale_settle(dc_act_scale *s) {
         bool range = isfinite(s->low[c]) && isfinite(s->high[c]) && s->low[c] <= s->high[c];
         s->mean[c] = (float)(((double)s->low[c] + (double)s->high[c]) / 2);
         s->rate[c] = half(s, c) > 0 ? (float)(most / half(s, c)) : 0;
-        if (!range || !isfinite(s->rate[c]))
+        if (!range || !isfinite(s->rate[c]) || !isfinite(dc_act_reach(s, c)))
             return dc_fail(DC_BAD_INPUT, "look at the actions with dcrl data info",
                            "impossible range of action %d: %g to %g", c, (double)s->low[c],
                            (double)s->high[c]);

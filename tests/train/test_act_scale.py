@@ -108,6 +108,7 @@ def test_refused():
         bad(1, ["action 0 of the data lies between", "act_scale is -3,3", "wider"], *words, "--act-scale", "-3,3")
         for wrong in "1,-1", "1", "a,b", "1,1", "-1,", ",", "nan,1", "0,1e99", "-1,1,2", "":
             bad(2, ["--act-scale must be off, auto or LOW,HIGH"], *words, f"--act-scale={wrong}")
+        bad(1, ["impossible range of action 0"], *words, "--act-scale=-3.4028234e38,3.4028234e38")  # a little more than 1 of it is no float
         choices = write(s.at("choices.npz"), np.arange(ROWS) % 4)
         bad(2, ["discrete actions are not scaled"], "train", "--data", choices, "--steps", 2, "--out", s.at("run"), "--act-scale", "auto")
         assert not os.path.exists(s.at("run"))
