@@ -110,8 +110,11 @@ static void add_bands(const result *r, int score, dc_text *out) {
 }
 
 static void print_text(const result *r, const flags *f, dc_text *out) {
-    dc_text_add(out, "%s, %s: %s\nseed %s, %s\n\n", r->path, r->expert.hash, r->plane->about,
-                r->expert.seed, r->expert.command);
+    dc_text_add(out, "%s, %s: %s\nseed ", r->path, r->expert.hash, r->plane->about);
+    dc_text_name(out, r->expert.seed); // the file says so
+    dc_text_add(out, ", ");
+    dc_text_name(out, r->expert.command);
+    dc_text_add(out, "\n\n");
     dc_text_add(out, "%-10s %9s noise %-3g %9s  %-34s  meaning\n", "score", "no noise", f->noise,
                 "published", "band");
     for (int s = 0; s < DC_SCORES; s++) {

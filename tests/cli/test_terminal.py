@@ -11,6 +11,7 @@ import zipfile
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from checkpoint_file import File  # noqa: E402
 from drive import SMALL, Scratch, good, run_tests, words_of  # noqa: E402
 
 EVIL = "a\x1b[2J\x1b]0;x\x07\x9b31m\x7f\x01b\u202e\u2066c"
@@ -71,6 +72,16 @@ def test_report():
         with open(os.path.join(run, "eval.csv"), "wb") as file:
             file.write(b"step,overall_success,\xff\xfe\n1,0.5,x\n")
         plain("report", scratch.path, "-o", "-", codes=(1,))
+
+
+def test_expert():
+    with Scratch("terminal") as scratch:
+        path = scratch.at("ant.safetensors")
+        expert = File(os.path.join(os.path.dirname(__file__), "..", "..", "configs", "experts", "ant.safetensors"))
+        expert.metas |= {"command": EVIL, "seed": EVIL}
+        expert.write(path, True)
+        for more in ((), ("--json",)):
+            assert "2J" in plain("expert", "eval", path, "--episodes", 1, "--steps", 5, *more) or more
 
 
 def test_arrays():
