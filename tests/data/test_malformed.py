@@ -57,7 +57,7 @@ def flip(raw):
 
 def splice(raw):
     a, b, n = random.randrange(len(raw)), random.randrange(len(raw)), random.randrange(1, 300)
-    return raw[:a] + random.choice([b"", raw[b : b + n], os.urandom(n), b"\0" * n]) + raw[a + random.choice([0, n]) :]
+    return raw[:a] + random.choice([b"", raw[b : b + n], random.randbytes(n), b"\0" * n]) + raw[a + random.choice([0, n]) :]
 
 
 BLIND = [truncate, flip, splice]

@@ -9,13 +9,16 @@ import numpy as np
 from safetensors.numpy import load_file
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+import fresh  # noqa: E402
 from drive import Scratch, bad, checkpoints, good  # noqa: E402
 
 TRAJECTORIES, STATES, OBS, ACT = 12, 40, 5, 2
 SETTINGS = [("dcrl", []), ("dcrl", ["rep=1,2"]), ("dcrl", ["rep=0,1,3,2", "policy=rejection", "samples=4"]),
             ("hiql", ["rep=1,2"]), ("bc", []), ("sharsa", ["rep=0,1,3,2", "samples=4"]), ("por", []),
             ("hbc", []), ("hbc", ["rep=1,2", "actors=flow"])]
-rng = np.random.default_rng()
+SEED = fresh.seed()
+print(f"DCRL_SEED={SEED}", flush=True)
+rng = np.random.default_rng(SEED)
 LIBRARY = os.path.join(os.environ["BUILD"], "libdcrl.so")
 with open(LIBRARY, "rb") as file:  # under a sanitizer it cannot be loaded into Python: policies do not act then
     content = file.read()
