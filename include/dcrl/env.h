@@ -62,7 +62,7 @@ DCRL_API dcrl_status dcrl_env_state(const dcrl_env *env, double *qpos, double *q
 // Draw the state as OGBench does: rgb (height, width, 3), from the top. Without a screen, by EGL or OSMesa. The first
 // picture of a size takes long. Errors: DCRL_UNSUPPORTED where there is no OpenGL.
 DCRL_API dcrl_status dcrl_env_render(dcrl_env *env, int width, int height, unsigned char *rgb);
-// Free an environment. Nullable: env
+// Free an environment; nothing to a copy of a dcrl_vec, which is not the caller's. Nullable: env
 DCRL_API void dcrl_env_close(dcrl_env *env);
 
 #ifdef __cplusplus

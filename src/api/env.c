@@ -108,7 +108,7 @@ dcrl_status dcrl_env_open(dcrl_env **env, const char *name, uint64_t seed) {
 }
 
 void dcrl_env_close(dcrl_env *env) {
-    if (!env) return;
+    if (!env || env->lent) return;
     dc_handle_fini(env);
     dc_world_free(env->own);
     free(env);

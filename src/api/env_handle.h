@@ -9,6 +9,7 @@
 
 struct dcrl_env {
     dc_world *own; // Nullable: the world, if it is this copy's alone
+    bool lent;     // it belongs to a dcrl_vec
     dc_env env;
     dc_philox_draws draws;
     uint64_t seed, episode;      // of the next reset

@@ -42,6 +42,7 @@ typedef struct job {
 static void open_block(void *ctx, int i) {
     const job *j = ctx;
     copy *c = &j->vec->copies[i];
+    c->env.lent = true;
     c->status = dc_handle_init(&c->env, j->vec->world, c->env.seed);
     if (c->status != DC_OK) snprintf(c->error, sizeof c->error, "%s", dc_error());
 }

@@ -536,6 +536,8 @@ static void test_vec(void **state) {
     assert_null(dcrl_vec_env(vec, COPIES));
     assert_null(dcrl_vec_env(vec, -1));
     dcrl_env_close(one);
+    dcrl_env_close(dcrl_vec_env(vec, 1)); // which is not ours
+    assert_int_equal(dcrl_vec_reset(vec, NULL, obs[0], goals[0]), DCRL_OK);
     dcrl_vec_close(vec);
     dcrl_vec_close(alone);
     assert_told(open_vec(&vec, 0, DCRL_RESET_NEVER, 1), DCRL_USAGE, "environments (0)");
