@@ -59,7 +59,10 @@ static dc_status find_end(const dc_npz *npz, uint64_t *at) {
     for (uint64_t p = last + 1; p-- > first;)
         if (zip_get32(npz->bytes + p) == ZIP_END && zip_get16(npz->bytes + p + 20) == last - p)
             return *at = p, DC_OK;
-    return bad_file(npz, what);
+    if (!memcmp(npz->bytes, "PK", 2)) return bad_file(npz, what);
+    return dc_fail(DC_BAD_INPUT,
+                   "numpy.savez and dcrl gen write such files, and dcrl data convert of HDF5",
+                   "%s (%s)", what, npz->path);
 }
 
 // The 64-bit record stands before its locator, which stands before the END record.

@@ -94,7 +94,7 @@ CALLS = [
     # Files.
     (1, ["(nope.npz)", "No such file", "check the path"], ["train", "--data", "nope.npz", "--out", "new"]),
     (1, ["(folder)", "no finished store"], ["train", "--data", "folder", "--out", "new"]),
-    (1, ["(text)", "not an npz file"], ["train", "--data", "text", "--out", "new"]),
+    (1, ["(text)", "not an npz file", "numpy.savez"], ["train", "--data", "text", "--out", "new"]),
     (1, ["cut.npz"], ["train", "--data", "cut.npz", "--out", "new"]),
     (1, ["terminals"], ["data", "info", "poor.npz"]),
     (1, "(nope)", ["data", "info", "nope"]),
@@ -150,7 +150,7 @@ def write_data(path, rows=100):
 def set_up(scratch):
     os.chdir(scratch.path)
     os.mkdir("folder")
-    write("text", "neither JSON nor npz\n")
+    write("text", "neither JSON, nor npz, nor HDF5\n")
     write("array.json", "[1]")
     write("agent.json", '{"agent": "zz"}')
     write("key.json", '{"stepz": 3}')
