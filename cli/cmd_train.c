@@ -568,9 +568,17 @@ static dc_status refuse_mixture(const char *folder, bool alone) {
     if (!exists) return DC_OK;
     DC_TRY(dc_folder_members(folder, &seeds, &found));
     free(seeds);
-    if (!found) return DC_OK;
-    return dc_fail(DC_USAGE, "give another --out, or the seeds that it holds",
-                   "%s holds runs of seeds (%d)", folder, found);
+    if (found)
+        return dc_fail(DC_USAGE, "give another --out, or the seeds that it holds",
+                       "%s holds runs of seeds (%d)", folder, found);
+    char inner[DC_PATH_MAX];
+    DC_TRY(
+        dc_run_begun(folder, &exists)); // one that is there goes on, whatever lies beside its files
+    if (exists) return DC_OK;
+    DC_TRY(dc_folder_inner(inner, folder));
+    if (!*inner) return DC_OK;
+    return dc_fail(DC_USAGE, "name a new folder in it, --out FOLDER/NAME",
+                   "%s holds another run (%s)", folder, inner);
 }
 
 // ---- going on ----

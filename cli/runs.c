@@ -140,8 +140,8 @@ dc_status cli_run_pick(cli_pick *pick, const char *folder, int64_t step) {
     if (!*pick->env)
         return dc_fail(DC_BAD_INPUT,
                        "dcrl report RUN -o page.html shows what it learned on held-out rows; "
-                       "docs/api.md plays a policy in a program of your own; --env names one of "
-                       "dcrl list envs",
+                       "docs/api.md plays a policy in a program of your own; data of dcrl list "
+                       "envs are trained on with dcrl train --env",
                        "%s was trained on data without an environment", folder);
     DC_TRY(dc_env_find(&pick->spec, pick->env));
     DC_TRY(dc_pick_in(folder, &pick->step));

@@ -125,6 +125,24 @@ dc_status dc_folder_members(const char *folder, int64_t **seeds, int *count) {
     return DC_OK;
 }
 
+dc_status dc_folder_inner(char out[DC_PATH_MAX], const char *folder) {
+    dc_status status;
+    const char *name;
+    char inner[DC_PATH_MAX], config[DC_PATH_MAX];
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return dc_fail(DC_IO, "check the path and its permissions", "cannot open folder %s (%s)",
+                       folder, strerror(errno));
+    *out = 0;
+    while ((status = dc_folder_next(dir, folder, &name)) == DC_OK && name && !*out) {
+        if ((status = dc_folder_path(inner, folder, name)) != DC_OK) break;
+        if ((status = dc_folder_path(config, inner, "config.json")) != DC_OK) break;
+        if (access(config, F_OK) == 0) memcpy(out, inner, sizeof inner);
+    }
+    closedir(dir);
+    return status;
+}
+
 dc_status dc_folder_run(char out[DC_PATH_MAX], const char *folder) {
     bool begun, exists;
     DC_TRY(dc_folder_path(out, folder, ""));

@@ -14,6 +14,8 @@ dc_status dc_folder_checkpoints(const char *folder, int64_t **steps, int *count)
 // first; the caller frees.
 dc_status dc_folder_member(char *out, const char *folder, int64_t seed);
 dc_status dc_folder_members(const char *folder, int64_t **seeds, int *count);
+// A run that lies in a folder, under any name; "" if none does.
+dc_status dc_folder_inner(char out[DC_PATH_MAX], const char *folder);
 
 // The run that a folder stands for when one is needed: its own, or in a folder of seeds that of the least seed.
 dc_status dc_folder_run(char out[DC_PATH_MAX], const char *folder);

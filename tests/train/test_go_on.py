@@ -107,6 +107,8 @@ def test_seeds():
         train("--steps", 300, "--seed", "0-2", "--out", scratch.at("whole"))
         for seed in ("seed-0", "seed-1", "seed-2"):
             assert digests(os.path.join(run, seed)) == digests(scratch.at("whole", seed))
+        bad(2, ["holds another run", "--out FOLDER/NAME"], "train", *SMALL, "--steps", 300, "--out", scratch.at())
+        assert not os.path.exists(scratch.at("config.json"))
         bad(2, ["holds runs of seeds (3)"], "train", *SMALL, "--steps", 300, "--out", run)
 
 
