@@ -46,7 +46,7 @@ class Policy:
         self._handle = _lib.own(lib.policy_open_step, _lib.as_bytes(path), -1 if step is None else step, _lib.whole(threads, "number of threads"))
         sizes = lib.policy_sizes(self._handle)
         self.obs_size, self.goal_size, self.act_size = int(sizes.obs), int(sizes.goal), int(sizes.act)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a callback of evaluate may ask for actions
         # One row goes through arrays whose addresses are known.
         self._obs, self._goal, self._action = (np.zeros(n, np.float32) for n in (self.obs_size, self.goal_size, self.act_size))
         self._obs_shape, self._goal_shape = self._obs.shape, self._goal.shape
@@ -153,9 +153,10 @@ class Policy:
 
     def close(self) -> None:
         """Free it now instead of with its last reference."""
-        handle, self._handle = self._handle, ctypes.c_void_p()
-        if handle:
-            lib.policy_close(handle)
+        with self._lock:
+            handle, self._handle = self._handle, ctypes.c_void_p()
+            if handle:
+                lib.policy_close(handle)
 
     def __enter__(self) -> Policy:
         return self

@@ -233,6 +233,10 @@ def test_evaluation():
         assert abs(float(re.search(r'"overall_success": ([\d.]+)', out).group(1)) - score.overall) < 1e-6
         assert [float(x) for x in re.search(r'"task_success": \[(.*?)\]', out).group(1).split(",")] == [round(t, 6) for t in score.tasks]
         assert policy.evaluate(episodes=1) == scores[-1][1]
+        asked = []  # a callback may ask the same policy
+        here = np.zeros(policy.obs_size), np.zeros(policy.goal_size)
+        assert policy.evaluate(episodes=1, progress=lambda *_: asked.append(policy.act(*here))) == scores[-1][1]
+        assert asked and np.isfinite(asked).all()
         refused(dcrl.Interrupted, "stopped", policy.evaluate, progress=lambda done, total: done > 0)
         refused(ValueError, "antmaze-medium", policy.evaluate, "antmaze-medium-v0")
 
