@@ -194,8 +194,10 @@ def evaluate(
     """
     if isinstance(start, (str, os.PathLike)):
         with np.load(start) as file:
-            start = file["observations"][0]
-    goal, played = goal_of(start), []
+            goal = goal_of(file["observations"][0])
+    else:
+        goal = goal_of(start)
+    played = []
     for _ in range(episodes):
         first = env.reset()
         now = _seen(first[0] if isinstance(first, tuple) else first)

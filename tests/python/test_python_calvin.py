@@ -6,6 +6,7 @@ what must be counted.
 """
 
 import gzip
+import pathlib
 import pickle
 import random
 import subprocess
@@ -67,7 +68,7 @@ def test_file():
         policy = dcrl.train(scratch.at("run"), scratch.at("calvin.npz"), agent="dcrl", n=4, steps=3, batch=16, hidden=(16, 16), threads=1)
         assert (policy.obs_size, policy.goal_size, policy.act_size) == (21, 21, 7)
         table = Table()
-        result = calvin.evaluate(policy, table, scratch.at("calvin.npz"), episodes=2, steps=5)
+        result = calvin.evaluate(policy, table, pathlib.Path(scratch.at("calvin.npz")), episodes=2, steps=5)
         assert result.episodes == 2 and table.resets == 2 and table.steps == 5 and 0 <= result.score <= 100
 
 
