@@ -74,8 +74,8 @@ struct dc_walk_step {
 dc_status dc_walk_init(dc_walk *walk, const dc_plane *plane, const dc_world *world, dc_draws draws);
 void dc_walk_fini(dc_walk *walk); // safe on a zeroed struct, and twice
 dc_status dc_walk_start(dc_walk *walk);
-// Take an action (act). A simulation that breaks down ends the episode, with the state before it. The command may
-// be another one afterwards; the reward is of the one before.
+// Take an action (act). A simulation that breaks down ends the episode, without reward; what is seen then is the
+// simulator's state of rest. The command may be another one afterwards; the reward is of the one before.
 dc_status dc_walk_step_by(dc_walk *walk, const double *action, dc_walk_step *step);
 // What a policy sees now: state (plane.state), command (DC_COMMAND).
 void dc_walk_see(const dc_walk *walk, double *state, double *command);
