@@ -218,24 +218,39 @@ def safetensors(text, tail=b"", n=None):
     return struct.pack("<Q", len(text) if n is None else n) + text + tail
 
 
-def test_checkpoints():
-    shutil.copytree(scratch.at("run"), scratch.at("bad"))
-    run = scratch.at("bad")
-    os.remove(os.path.join(run, "DONE"))
-    (path,) = checkpoints(run)
+def weights():
+    """Files of weights that lie."""
     entry = lambda shape, size: {"dtype": "F32", "shape": shape, "data_offsets": [0, size]}
-    lies = {"long-header": safetensors(b"{}", n=1 << 62), "longer-than-file": safetensors(b"{}" + b" " * 100, n=99_000_000),
+    return {"long-header": safetensors(b"{}", n=1 << 62), "longer-than-file": safetensors(b"{}" + b" " * 100, n=99_000_000),
             "huge-tensor": safetensors(json.dumps({"actor/0/w": entry([1 << 40, 1 << 20], 1 << 62)}).encode()),
             "overflow": safetensors(json.dumps({"actor/0/w": entry([1 << 62, 1 << 62], 0)}).encode()),
             "many-tensors": safetensors(json.dumps({f"t{i}": entry([0], 0) for i in range(10000)}).encode()),
             "deep": safetensors(b"[" * 2_000_000), "wide": safetensors(b'{"a":[' + b"0," * 400_000 + b"0]}"),
             "wide-by-far": safetensors(b'{"a":[' + b"0," * 20_000_000 + b"0]}"),
             "metadata": safetensors(b'{"__metadata__":{' + b",".join(b'"k%d":""' % i for i in range(60000)) + b"}}")}
-    for name, content in lies.items():
+
+
+def test_checkpoints():
+    shutil.copytree(scratch.at("run"), scratch.at("bad"))
+    run = scratch.at("bad")
+    os.remove(os.path.join(run, "DONE"))
+    (path,) = checkpoints(run)
+    for content in weights().values():
         with open(path, "wb") as file:
             file.write(content)
         for words in openers(run):
             expect_refused(*words)
+
+
+def test_experts():
+    expert, training = scratch.at("ant.safetensors"), scratch.at("trained.safetensors")
+    for content in weights().values():
+        for path in (expert, training + ".state"):
+            with open(path, "wb") as file:
+                file.write(content)
+        expect_refused("expert", "eval", expert)
+        expect_refused("gen", "antmaze-medium-navigate", "--expert", expert, "-o", scratch.at("never.npz"))
+        expect_refused("expert", "train", "ant", "-o", training, "--set", "envs=1", "--set", "replay=1000", "--set", "random=100", "--set", "hidden=8", "--resume")
 
 
 def test_configs():
