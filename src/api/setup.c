@@ -150,6 +150,10 @@ static dc_status apply_changes(dc_run *run, const dc_changes *changes) {
 static dc_status load_again(dc_run *run, dc_dataset *data, const char *folder) {
     bool there = true;
     if (data->rows) return DC_OK;
+    if (!*run->options.data && (!*run->options.env || dc_env_has_tasks(run->options.env)))
+        return dc_fail(DC_BAD_INPUT,
+                       "hand them in again, or give a file with the same rows (--data PATH)",
+                       "the data of %s were a program's, in its memory", folder);
     if (*run->options.data) DC_TRY(dc_file_find(run->options.data, &there));
     if (!there)
         return dc_fail(DC_IO, "say where it is now (--data PATH)",

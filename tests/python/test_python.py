@@ -96,6 +96,7 @@ def test_training():
         run = dcrl.Run(scratch.at("parts"), data, agent="dcrl", steps=12, **SMALL)
         assert run.train(lambda row: row["step"] == 5) is False and run.step == 5
         run.close()
+        refused(ValueError, "in its memory: hand them in again", dcrl.Run.resume, scratch.at("parts"))
         again = dcrl.Run.resume(scratch.at("parts"), data)
         assert again.step == 5 and again.train() is True and again.step == 12
         with open(scratch.at("whole", "step-0000000012.safetensors"), "rb") as a, open(scratch.at("parts", "step-0000000012.safetensors"), "rb") as b:
