@@ -2,6 +2,7 @@
 // earlier run's folder.
 #include "args.h"
 #include "cli.h"
+#include "ranks.h"
 #include "runs.h"
 #include "sweep.h"
 
@@ -581,6 +582,20 @@ static dc_status refuse_mixture(const char *folder, bool alone) {
                    "%s holds another run (%s)", folder, inner);
 }
 
+// Of several ranks the first has the folders; all have looked at them before it changes anything there.
+static dc_status start(training *t, bool goes_on) {
+    static const char *const nowhere[DC_RUNS_MAX];
+    bool leads = cli_ranks_leads();
+    for (int i = 0; i < t->count; i++)
+        t->runs[i].ranks = cli_ranks;
+    cli_catch_signals(); // from here on there is something to save
+    cli_ranks_wait();
+    DC_TRY(goes_on && leads
+               ? dc_population_resume(t->runs, t->count, t->data, t->paths)
+               : dc_population_start(t->runs, t->count, t->data, leads ? t->paths : nowhere));
+    return dc_population_meet(t->runs, t->count);
+}
+
 // ---- going on ----
 
 // What a run is, from its folder; of one that has not begun, from another one's.
@@ -615,8 +630,7 @@ static dc_status go_on(training *t, const char *folder, const members *m,
         DC_TRY(reopen(t, i, m, changes));
     DC_TRY(load_val(t, *m->pattern ? m->pattern : t->paths[0]));
     DC_TRY(open_watch(t));
-    cli_catch_signals();
-    DC_TRY(dc_population_resume(t->runs, t->count, t->data, t->paths));
+    DC_TRY(start(t, true));
     if (!t->quiet) {
         printf("%s goes on at step %" PRId64 " of %" PRId64, folder, least_step(t),
                t->runs->options.steps);
@@ -633,8 +647,7 @@ static dc_status begin(training *t, const cli_args *args, const flags *f, const 
     DC_TRY(configure_all(t, args, f, m->seeds));
     DC_TRY(load_data(t));
     DC_TRY(open_watch(t));
-    cli_catch_signals(); // from here on there is something to save
-    DC_TRY(dc_population_start(t->runs, t->count, t->data, t->paths));
+    DC_TRY(start(t, false));
     return train(t);
 }
 
@@ -719,12 +732,19 @@ dc_status cmd_train(int argc, char **argv) {
                      .flags = table,
                      .config = &f,
                      .takes = CLI_SET | CLI_WORDS | CLI_JSON | CLI_QUIET};
+    DC_TRY(cli_ranks_join());
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
+    if (cli_ranks && !cli_args_given(&args, "resume") && cli_sweeps(&args, &f.run))
+        return dc_fail(DC_USAGE, "give one value each, or start it without mpirun",
+                       "a sweep is not split over ranks");
     if (!cli_args_given(&args, "resume") && cli_sweeps(&args, &f.run))
         return cli_sweep(&(cli_sweep_command){&args, &f.run, f.out, f.jobs});
-    training t = {
-        .quiet = args.quiet, .json = args.json, .report = f.report, .tensorboard = f.tensorboard};
+    bool leads = cli_ranks_leads();
+    training t = {.quiet = args.quiet || !leads,
+                  .json = args.json && leads,
+                  .report = f.report && leads,
+                  .tensorboard = f.tensorboard && leads};
     dc_status status =
         cli_args_given(&args, "resume") ? resume(&t, &args, &f) : fresh(&t, &args, &f);
     status = cli_args_say(&args, status);

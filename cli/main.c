@@ -4,6 +4,7 @@
 #include "cli.h"
 #include "complete.h"
 #include "mapped.h"
+#include "ranks.h"
 
 #include "base/build.h"
 #include "base/log.h"
@@ -67,6 +68,7 @@ static dc_status dispatch(int argc, char **argv) {
 
 static void show_log(void *ctx, dc_level level, const char *line) {
     (void)ctx;
+    if (!cli_ranks_leads()) return; // the others have the same to say
     if (isatty(2) == 1) fprintf(stderr, "\r\033[K"); // over a progress line
     fprintf(stderr, "dcrl: %s%s\n", level == DC_WARN ? "warning: " : "", line);
 }
@@ -109,7 +111,10 @@ int main(int argc, char **argv) {
     if (status == DC_OK && (fflush(stdout) != 0 || ferror(stdout)))
         status = dc_fail(DC_IO, "check where it goes: a full disk, a closed pipe",
                          "standard output could not be written");
-    if (status == DC_OK) return 0;
-    fprintf(stderr, "dcrl: %s\n", dc_error());
-    return status == DC_USAGE ? 2 : status == DC_INTERRUPTED ? STOPPED : 1;
+    int code = status == DC_OK            ? 0
+               : status == DC_USAGE       ? 2
+               : status == DC_INTERRUPTED ? STOPPED
+                                          : 1;
+    cli_ranks_end(status, code);
+    return code;
 }

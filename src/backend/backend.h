@@ -4,6 +4,7 @@
 #define DC_BACKEND_H
 
 #include "base/pool.h"
+#include "base/ranks.h"
 #include "tensor/graph.h"
 
 // A tensor as an op sees it: (e, rows, cols), row-major, over memory that the run owns.
@@ -29,6 +30,7 @@ typedef struct dc_exec {
     // not those that it has among other rows.
     bool quick_row;
     bool bf16;     // matrix products in bf16; only where dc_gemm_has_bf16
+    dc_ranks *ranks; // Nullable: other processes that compute the same graph, see cpu/share.c
     double *times; // Nullable: (2, DC_OPS) seconds spent, forward and backward, for benchmarks
 } dc_exec;
 

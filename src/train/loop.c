@@ -26,7 +26,10 @@ typedef struct loop {
     double start, last_progress;
     double rate;    // steps per second of the last turn; 0: there was none
     bool on_device; // the trainer has the latest state, not the host
+    bool agreed;    // all ranks know that training stops
 } loop;
+
+enum { NO_MORE = -1 }; // steps of a turn, from rank 0 to the others: it was stopped
 
 // --- metrics ---
 
@@ -132,7 +135,7 @@ static dc_status evaluate(loop *l, dc_run *run) {
 
 // Held-out rows by the weights of now. The time that it takes is none of training's.
 static dc_status measure_held_out(loop *l, dc_run *run) {
-    if (!run->held_out) return DC_OK;
+    if (!run->held_out || dc_ranks_rank(run->ranks) > 0) return DC_OK; // who keeps no log
     double before = dc_now();
     dc_status status =
         dc_held_out_measure(run->held_out, &run->agent, run->last + dc_run_metric_count(run));
@@ -172,7 +175,9 @@ static dc_status after_steps(loop *l, dc_run *run) {
     const dc_run_options *o = &run->options;
     double t = dc_now();
     if (is_log_step(run)) DC_TRY(log_row(l, run, t));
-    bool last = run->step == o->steps, stop = run->stop && atomic_load(run->stop);
+    bool last = run->step == o->steps;
+    bool stop = dc_ranks_any(run->ranks, run->stop && atomic_load(run->stop));
+    l->agreed = l->agreed || stop;
     bool evaluates = dc_run_evaluates(run, run->step);
     if (run->step % o->save_every == 0 || evaluates || last || stop) DC_TRY(dc_run_save(run));
     if (evaluates) {
@@ -260,7 +265,9 @@ static dc_status train_steps(loop *l, dc_run *first, int64_t *count, int64_t *ba
     DC_TRY(select_members(l, first->step));
     for (int i = 0; i < l->count; i++)
         if (l->runs[i].member >= 0) sums[l->runs[i].member] = l->runs[i].sums;
-    *count = steps_until_event(l, first);
+    *count = steps_until_event(l, first); // by this rank's clock
+    dc_ranks_broadcast(first->ranks, 0, count, sizeof *count);
+    if (*count == NO_MORE) return stopped(first);
     double start = dc_now();
     DC_TRY(first->trainer->ops->step(first->trainer, *count, bad, sums));
     l->rate = (double)*count / (dc_now() - start + 1e-9);
@@ -336,6 +343,11 @@ dc_status dc_population_train(dc_run *runs, int count) {
     dc_status status = begin(&l);
     for (dc_run *run; status == DC_OK && (run = fewest_steps(&l));)
         status = train_turn(&l, run);
+    // Others wait for rank 0, which alone evaluates, and may have been stopped there.
+    int64_t no_more = NO_MORE;
+    if (status == DC_INTERRUPTED && !l.agreed && dc_ranks_rank(runs->ranks) == 0 &&
+        fewest_steps(&l))
+        dc_ranks_broadcast(runs->ranks, 0, &no_more, sizeof no_more);
     for (int i = 0; status != DC_OK && i < count; i++) // save what has not ended
         if (is_training(&runs[i])) (void)keep_failure(&l, &runs[i], dc_run_save(&runs[i]));
     return outcome(&l, status);

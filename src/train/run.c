@@ -201,6 +201,9 @@ static dc_status build(dc_run *run, const dc_run *first, const dc_dataset *data,
     if (o->device == 0 && o->precision == 2)
         return dc_fail(DC_USAGE, "use --device cuda, or precision=fp32 or bf16",
                        "the CPU multiplies in fp32 or bf16, not in tf32");
+    if (o->device && run->ranks)
+        return dc_fail(DC_UNSUPPORTED, "use --device cpu, or one rank",
+                       "several ranks train on the CPU alone (--device cuda)");
     run->data = data;
     if (folder) {
         run->folder = strdup(folder);
@@ -208,11 +211,13 @@ static dc_status build(dc_run *run, const dc_run *first, const dc_dataset *data,
     }
     run->shares = run != first;
     run->pool = first->pool;
-    if (run == first) DC_TRY(dc_pool_new(&run->pool, (int)o->threads));
+    int threads = (int)o->threads ? (int)o->threads : dc_ranks_cores(run->ranks);
+    if (run == first) DC_TRY(dc_pool_new(&run->pool, threads));
     dc_agent_options options;
     DC_TRY(dc_run_agent_options(run, &options));
     if (run != first && data == first->data) options.goals = &first->agent.goals;
     DC_TRY(dc_agent_init(&run->agent, run->algo, run->config, &options, data, run->pool));
+    run->agent.exec.ranks = run->ranks;
     if (run->agent.policy_after >= o->steps)
         return dc_fail(DC_USAGE, "give more steps than policy_after",
                        "the policy would never be trained (policy_after=%" PRId64 ", steps=%" PRId64

@@ -79,6 +79,9 @@ struct dc_run {
     int lock;                  // on the folder, against a second process; -1: none
 
     const dc_dataset *val; // Nullable: held-out rows, set by the caller before start or resume
+    // Nullable: the ranks that train together, set by the caller before start. Every one has the same runs, of which
+    // those of rank 0 alone have folders and may resume; dc_population_meet brings the others there.
+    dc_ranks *ranks;
     // Set by the caller before dc_run_train; all Nullable.
     const atomic_int *stop;   // non-zero: save and stop
     dc_progress_fn *progress; // called about five times per second
@@ -129,6 +132,9 @@ dc_status dc_population_start(dc_run *runs, int count, const dc_dataset *const *
                               const char *const *folders);
 dc_status dc_population_resume(dc_run *runs, int count, const dc_dataset *const *data,
                                const char *const *folders);
+// Between start or resume and training, on all ranks: rank 0's state for everyone. Errors: DC_USAGE if the ranks have
+// different commands.
+dc_status dc_population_meet(dc_run *runs, int count);
 dc_status dc_population_train(dc_run *runs, int count);
 void dc_population_fini(dc_run *runs, int count);
 // For training: give the runs that are marked a trainer of their own, in order; the others leave it.

@@ -1,6 +1,7 @@
 // Training on the CPU, and the choice of a trainer, see trainer.h.
 #include "train/trainer.h"
 
+#include "backend/cpu/cpu.h"
 #include "base/log.h"
 
 #include <math.h>
@@ -35,6 +36,7 @@ static void add_metrics(member *m, double norm2) {
 static dc_status train_step(const cpu_trainer *t, member *m, bool *bad) {
     dc_agent *a = m->agent;
     DC_TRY(dc_agent_gradients(a, m->step));
+    dc_cpu_share_gradients(&a->exec);
     double norm2 = dc_backend_cpu.grad_norm2(&a->params.slabs, a->pool);
     double loss = (double)*dc_value(&a->exec, a->graph.loss).p;
     *bad = !isfinite((dc_real)norm2) || !isfinite(loss); // Adam squares in dc_real

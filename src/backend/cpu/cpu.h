@@ -13,6 +13,26 @@
 typedef void dc_rows_fn(const void *ctx, int e, int r0, int r1);
 void dc_cpu_each_block(dc_pool *pool, dc_rows_fn *fn, const void *ctx, int members, int rows);
 
+// ---- ranks, see share.c; one process alone has all rows and nothing to exchange ----
+
+typedef struct dc_span {
+    int first, end; // of rows
+} dc_span;
+
+// Which rows of node n this rank computes, up to three spans; the number of them. A layer's only.
+int dc_cpu_share(const dc_exec *x, const dc_node *n, dc_span spans[3]);
+// Which of its trained rows this rank takes gradients of: whole blocks, counted from n->lo.
+dc_span dc_cpu_trained_share(const dc_exec *x, const dc_node *n);
+// After forward and backward of a layer: what is read by others than the next layer becomes known to all ranks.
+void dc_cpu_share_output(const dc_exec *x, const dc_node *n);
+void dc_cpu_share_input_gradient(const dc_exec *x, const dc_node *n);
+// Gradients of weights are sums over blocks of rows, in order, and go from rank to rank as they grow. Before this rank
+// adds its blocks to that of input i: fetch what the blocks before came to; whether there is anything to add to.
+bool dc_cpu_take_sum(const dc_exec *x, const dc_node *n, int i);
+void dc_cpu_pass_sum(const dc_exec *x, const dc_node *n, int i); // afterwards
+// At the end of a step: all ranks get all gradients.
+void dc_cpu_share_gradients(const dc_exec *x);
+
 // The backward function of an op that gives no gradient; calling it is a bug.
 #define DC_CPU_NO_GRADIENT(name)                                                                   \
     void dc_cpu_##name##_bwd(const dc_exec *x, const dc_node *n) {                                 \

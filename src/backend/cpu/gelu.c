@@ -20,8 +20,15 @@ static void fwd_rows(const void *ctx, int e, int r0, int r1) {
 }
 
 void dc_cpu_gelu_fwd(const dc_exec *x, const dc_node *n) {
-    job j = {.x = dc_value(x, n->in[0]), .y = dc_output(x, n)};
-    dc_cpu_each_block(x->pool, fwd_rows, &j, j.y.e, j.y.rows);
+    dc_span part[3];
+    dc_tensor in = dc_value(x, n->in[0]), out = dc_output(x, n);
+    int parts = dc_cpu_share(x, n, part);
+    for (int k = 0; k < parts; k++) {
+        job j = {.x = dc_tensor_rows(in, part[k].first, part[k].end),
+                 .y = dc_tensor_rows(out, part[k].first, part[k].end)};
+        dc_cpu_each_block(x->pool, fwd_rows, &j, j.y.e, j.y.rows);
+    }
+    dc_cpu_share_output(x, n);
 }
 
 static dc_real slope(dc_real x) {
@@ -42,9 +49,11 @@ static void bwd_rows(const void *ctx, int e, int r0, int r1) {
 
 void dc_cpu_gelu_bwd(const dc_exec *x, const dc_node *n) {
     if (!dc_wants(x, n, 0)) return;
-    job j = {.x = dc_input_value(x, n, 0),
-             .dx = dc_input_gradient(x, n, 0),
-             .dy = dc_gradient(x, dc_self(x, n)),
+    dc_span own = dc_cpu_trained_share(x, n);
+    job j = {.x = dc_tensor_rows(dc_input_value(x, n, 0), own.first, own.end),
+             .dx = dc_tensor_rows(dc_input_gradient(x, n, 0), own.first, own.end),
+             .dy = dc_tensor_rows(dc_gradient(x, dc_self(x, n)), own.first, own.end),
              .add = dc_adds(x, n, 0)};
     dc_cpu_each_block(x->pool, bwd_rows, &j, j.dy.e, j.dy.rows);
+    dc_cpu_share_input_gradient(x, n);
 }

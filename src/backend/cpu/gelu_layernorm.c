@@ -13,7 +13,7 @@ typedef struct job {
     dc_tensor dx, dscale, dbias, dy; // dx, dy and x: trained rows in backward
     dc_real *stats;                  // (e, rows, 2): mean, 1/std
     dc_real *partial;                // (e, blocks, 2, cols): sums for scale and bias
-    int blocks, rows, lo;            // blocks per member; rows of the whole node; first trained row
+    int blocks, rows, lo;            // blocks per member; rows of the whole node; the first row here
     bool want_x, want_w, add_x;
 } job;
 
@@ -50,19 +50,24 @@ static void fwd_block(void *ctx, int block) {
     for (int r = r0; r < end; r++) {
         int64_t at = (int64_t)r * cols;
         fwd_row(j->x.p + e * j->x.step + at, scale, bias, j->y.p + e * j->y.step + at,
-                j->stats + 2 * ((int64_t)e * j->rows + r), cols);
+                j->stats + 2 * ((int64_t)e * j->rows + j->lo + r), cols);
     }
 }
 
 void dc_cpu_gelu_layernorm_fwd(const dc_exec *x, const dc_node *n) {
-    job j = {
-        .x = dc_value(x, n->in[0]), .scale = dc_value(x, n->in[1]), .bias = dc_value(x, n->in[2])};
-    j.y = dc_value(x, dc_self(x, n));
-    j.x.rows = x->used[dc_self(x, n)];
+    dc_span part[3];
+    dc_tensor in = dc_value(x, n->in[0]), out = dc_output(x, n);
+    job j = {.scale = dc_value(x, n->in[1]), .bias = dc_value(x, n->in[2]), .rows = n->rows};
     j.stats = x->temps + n->aux_offset;
-    j.rows = n->rows;
-    j.blocks = dc_blocks(j.x.rows);
-    dc_pool_run(x->pool, fwd_block, &j, n->e * j.blocks);
+    int parts = dc_cpu_share(x, n, part);
+    for (int k = 0; k < parts; k++) {
+        j.x = dc_tensor_rows(in, part[k].first, part[k].end);
+        j.y = dc_tensor_rows(out, part[k].first, part[k].end);
+        j.lo = part[k].first;
+        j.blocks = dc_blocks(j.x.rows);
+        dc_pool_run(x->pool, fwd_block, &j, n->e * j.blocks);
+    }
+    dc_cpu_share_output(x, n);
 }
 
 // With z = (h - mean) / std and q = dy * scale: dh = (q - mean(q) - z mean(q z)) / std, dx = dh
@@ -122,6 +127,21 @@ static void reduce(const job *j, dc_tensor out, int part, bool add) {
     }
 }
 
+// Gradients from this rank's rows.
+static void bwd_share(const dc_exec *x, const dc_node *n, job *j, dc_span own) {
+    j->x = dc_tensor_rows(j->x, own.first, own.end);
+    j->dy = dc_tensor_rows(j->dy, own.first, own.end);
+    if (j->want_x) j->dx = dc_tensor_rows(j->dx, own.first, own.end);
+    j->lo = n->lo + own.first;
+    j->blocks = dc_blocks(j->dy.rows);
+    dc_pool_run(x->pool, bwd_block, j, n->e * j->blocks);
+    for (int i = 1; i <= 2; i++) {
+        if (!dc_wants(x, n, i)) continue;
+        reduce(j, dc_gradient(x, n->in[i]), i - 1, dc_cpu_take_sum(x, n, i));
+        dc_cpu_pass_sum(x, n, i);
+    }
+}
+
 void dc_cpu_gelu_layernorm_bwd(const dc_exec *x, const dc_node *n) {
     DC_CHECK(n->cols <= COLUMNS_MAX);
     job j = {.x = dc_input_value(x, n, 0), .scale = dc_value(x, n->in[1])};
@@ -129,12 +149,10 @@ void dc_cpu_gelu_layernorm_bwd(const dc_exec *x, const dc_node *n) {
     j.stats = x->temps + n->aux_offset;
     j.partial = x->temps + n->scratch_offset;
     j.rows = n->rows;
-    j.lo = n->lo;
-    j.blocks = dc_blocks(j.dy.rows);
     j.want_x = dc_wants(x, n, 0);
     j.add_x = dc_adds(x, n, 0);
     if (j.want_x) j.dx = dc_input_gradient(x, n, 0);
-    dc_pool_run(x->pool, bwd_block, &j, n->e * j.blocks);
-    if (dc_wants(x, n, 1)) reduce(&j, dc_gradient(x, n->in[1]), 0, dc_adds(x, n, 1));
-    if (dc_wants(x, n, 2)) reduce(&j, dc_gradient(x, n->in[2]), 1, dc_adds(x, n, 2));
+    dc_span own = dc_cpu_trained_share(x, n);
+    if (own.first < own.end) bwd_share(x, n, &j, own);
+    dc_cpu_share_input_gradient(x, n);
 }

@@ -67,12 +67,18 @@ static void fwd_block(void *ctx, int block) {
 }
 
 void dc_cpu_linear_fwd(const dc_exec *x, const dc_node *n) {
-    job j = {.x = dc_value(x, n->in[0]), .w = dc_value(x, n->in[1]), .b = dc_value(x, n->in[2])};
-    j.y = dc_output(x, n);
-    j.quick_row = x->quick_row && j.y.rows == 1;
-    j.bf16 = x->bf16;
-    j.row_blocks = dc_blocks(j.y.rows);
-    dc_pool_run(x->pool, fwd_block, &j, n->e * j.row_blocks);
+    dc_span part[3];
+    dc_tensor in = dc_value(x, n->in[0]), out = dc_output(x, n);
+    job j = {.w = dc_value(x, n->in[1]), .b = dc_value(x, n->in[2]), .bf16 = x->bf16};
+    j.quick_row = x->quick_row && out.rows == 1;
+    int parts = dc_cpu_share(x, n, part);
+    for (int k = 0; k < parts; k++) {
+        j.x = dc_tensor_rows(in, part[k].first, part[k].end);
+        j.y = dc_tensor_rows(out, part[k].first, part[k].end);
+        j.row_blocks = dc_blocks(j.y.rows);
+        dc_pool_run(x->pool, fwd_block, &j, n->e * j.row_blocks);
+    }
+    dc_cpu_share_output(x, n);
 }
 
 // dx = dy W^T for a block of rows.
@@ -152,6 +158,29 @@ static void reduce_bias(const job *j) {
     }
 }
 
+// Gradients from this rank's rows. dW waits for those of the ranks before, dx and the blocks' sums of dy do not.
+static void bwd_share(const dc_exec *x, const dc_node *n, job *j, dc_span own) {
+    int w_blocks = (j->x.cols + W_BLOCK - 1) / W_BLOCK;
+    j->x = dc_tensor_rows(j->x, own.first, own.end);
+    j->dy = dc_tensor_rows(j->dy, own.first, own.end);
+    if (j->want_x) j->dx = dc_tensor_rows(j->dx, own.first, own.end);
+    j->row_blocks = dc_blocks(j->dy.rows);
+    j->w_blocks = x->ranks ? 0 : w_blocks;
+    dc_pool_run(x->pool, bwd_block, j, n->e * (j->row_blocks + j->w_blocks));
+    if (!j->want_w) return;
+    j->beta_w = dc_cpu_take_sum(x, n, 1);
+    j->beta_b = dc_cpu_take_sum(x, n, 2);
+    reduce_bias(j);
+    if (x->ranks) {
+        job sums = *j;
+        sums.w_blocks = w_blocks;
+        sums.row_blocks = 0;
+        dc_pool_run(x->pool, bwd_block, &sums, n->e * w_blocks);
+    }
+    dc_cpu_pass_sum(x, n, 1);
+    dc_cpu_pass_sum(x, n, 2);
+}
+
 void dc_cpu_linear_bwd(const dc_exec *x, const dc_node *n) {
     job j = {.w = dc_value(x, n->in[1]), .dy = dc_gradient(x, dc_self(x, n))};
     j.bf16 = x->bf16;
@@ -165,11 +194,8 @@ void dc_cpu_linear_bwd(const dc_exec *x, const dc_node *n) {
         j.db = dc_gradient(x, n->in[2]);
     }
     j.beta_x = dc_adds(x, n, 0);
-    j.beta_w = dc_adds(x, n, 1);
-    j.beta_b = dc_adds(x, n, 2);
     j.partial = x->temps + n->scratch_offset;
-    j.row_blocks = dc_blocks(j.dy.rows);
-    j.w_blocks = (j.x.cols + W_BLOCK - 1) / W_BLOCK;
-    dc_pool_run(x->pool, bwd_block, &j, n->e * (j.row_blocks + j.w_blocks));
-    if (j.want_w) reduce_bias(&j);
+    dc_span own = dc_cpu_trained_share(x, n);
+    if (own.first < own.end) bwd_share(x, n, &j, own);
+    dc_cpu_share_input_gradient(x, n);
 }
