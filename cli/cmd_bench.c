@@ -22,7 +22,7 @@ enum { BENCHES = sizeof benches / sizeof benches[0] };
 static void help(void) {
     puts("usage: dcrl bench NAME [--json] [...]      dcrl bench NAME --help says more\n");
     for (size_t b = 0; b < BENCHES; b++)
-        printf("  %-8s %s\n", benches[b].name, benches[b].help);
+        printf("  %-10s %s\n", benches[b].name, benches[b].help);
     puts("\nexample: dcrl bench train --seconds 10 --json");
 }
 

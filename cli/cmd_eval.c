@@ -3,6 +3,7 @@
 // methods and tasks, from those files.
 #include "args.h"
 #include "cli.h"
+#include "ranks.h"
 #include "runs.h"
 
 #include "base/file.h"
@@ -93,10 +94,11 @@ static dc_status evaluate(const dc_world *world, dc_actor *actor, const flags *f
                           dc_eval_score *score) {
     cli_line line;
     cli_line_init(&line);
+    line.quiet = !cli_ranks_leads();
     cli_progress progress;
     dc_eval_progress steps = cli_progress_on(&progress, &line, "evaluating", "steps");
-    dc_status status = dc_evaluate(world, actor, (int)f->episodes, (uint64_t)f->seed, pool,
-                                   &cli_stop, &steps, score);
+    dc_status status = dc_evaluate_on_ranks(world, actor, (int)f->episodes, (uint64_t)f->seed, pool,
+                                            &cli_stop, &steps, cli_ranks, score);
     cli_line_clear(&line);
     return status;
 }
@@ -114,7 +116,8 @@ static dc_status play(const cli_pick *pick, const flags *f, dc_eval_score *score
     dc_pool *pool = NULL;
     dc_world *world = NULL;
     dc_actor actor = {0};
-    dc_status status = dc_pool_new(&pool, (int)f->threads);
+    int threads = (int)f->threads ? (int)f->threads : dc_ranks_cores(cli_ranks);
+    dc_status status = dc_pool_new(&pool, threads);
     if (status == DC_OK) status = dc_actor_open(&actor, pick->path, &options, pool);
     if (status == DC_OK) status = dc_world_new(&world, &pick->spec);
     if (status == DC_OK) status = evaluate(world, &actor, f, pool, score);
@@ -137,9 +140,11 @@ static dc_status play_run(const char *folder, const flags *f, played *out) {
     DC_TRY(cli_run_pick(&out->pick, folder, f->step));
     if (!tries_other(f)) DC_TRY(dc_eval_log_check(out->pick.folder));
     DC_TRY(play(&out->pick, f, &out->score));
-    out->kept = tries_other(f) ? DC_OK
-                               : dc_eval_log_put(out->pick.folder, out->pick.step,
-                                                 (uint64_t)f->seed, &out->score, &cli_stop);
+    bool keep = !tries_other(f) && cli_ranks_leads();
+    out->kept = keep ? dc_eval_log_put(out->pick.folder, out->pick.step, (uint64_t)f->seed,
+                                       &out->score, &cli_stop)
+                     : DC_OK;
+    cli_ranks_wait(); // the file is there for all
     out->seconds = dc_now() - start;
     return DC_OK;
 }
@@ -218,6 +223,7 @@ dc_status cmd_eval(int argc, char **argv) {
     flags f;
     dc_runs runs;
     cli_args args = {.usage = usage, .flags = table, .config = &f, .takes = CLI_JSON | CLI_WORDS};
+    DC_TRY(cli_ranks_join());
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
     if (!args.word_count) return dc_fail(DC_USAGE, "dcrl eval RUN...", "a run folder is needed");

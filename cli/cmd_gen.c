@@ -4,6 +4,7 @@
 #include "args.h"
 #include "cli.h"
 #include "gen_set.h"
+#include "ranks.h"
 #include "runs.h"
 
 #include "base/json.h"
@@ -117,6 +118,7 @@ static dc_status tell_lock(const char *env, const char *path, int64_t trajectori
 
 static dc_status write_lock(const char *env, const flags *f, const cli_args *args) {
     int horizon;
+    if (!cli_ranks_leads()) return DC_OK; // it is made in no time
     DC_TRY(cli_check_name(f->out, ".npz", false));
     dc_lock lock;
     dc_dataset data = {0};
@@ -226,8 +228,10 @@ dc_status cmd_gen(int argc, char **argv) {
     flags f;
     cli_args args = {
         .usage = usage, .flags = table, .config = &f, .takes = CLI_WORDS | CLI_JSON | CLI_QUIET};
+    DC_TRY(cli_ranks_join());
     DC_TRY(cli_args_parse(&args, argc, argv));
     if (args.help) return DC_OK;
+    args.quiet = args.quiet || !cli_ranks_leads();
     if (args.word_count != 1)
         return dc_fail(DC_USAGE, "dcrl gen ENV -o FILE.npz", "one environment is needed");
     DC_TRY(cli_args_need(&args, "out"));

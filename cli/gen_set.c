@@ -2,6 +2,7 @@
 // file, and puts it aside as it is (a part), so that neither costs time of its own.
 #include "gen_set.h"
 
+#include "ranks.h"
 #include "runs.h"
 
 #include "base/arena.h"
@@ -40,7 +41,7 @@ typedef struct column {
     size_t at; // offset of the pointer
     bool trace;
 } column;
-enum { COLUMNS_MAX = 16 };
+enum { COLUMNS_MAX = 16, FILES_MAX = 2 * 999 };
 
 typedef struct maker {
     gen_set *set;
@@ -58,9 +59,10 @@ typedef struct maker {
     bool keeps;    // parts
     batch waiting; // is to be packed, of rows[1]
     // Progress:
-    int64_t all;          // episodes of what is missing
-    int64_t largest;      // of a file
-    double need, most;    // bytes of disk for it: likely, and if nothing could be packed
+    int64_t all;       // episodes of what is missing
+    int64_t largest;   // of a file
+    double need, most; // bytes of disk for it: likely, and if nothing could be packed
+    bool missing[FILES_MAX];
     _Atomic int64_t made; // so far
     atomic_flag showing;
     cli_line line;
@@ -306,7 +308,8 @@ static dc_status make_file(maker *m, const char *path, int64_t first, int64_t co
 
 static void show(maker *m) {
     char bar[21] = "....................", text[160], left[32];
-    int64_t made = atomic_load(&m->made);
+    int64_t made = atomic_load(&m->made) * dc_ranks_count(cli_ranks); // of others it is a guess
+    if (made > m->all) made = m->all;
     double seconds = dc_now() - m->start, part = (double)made / (double)m->all;
     memset(bar, '#', (size_t)(part * 20));
     snprintf(text, sizeof text,
@@ -462,11 +465,11 @@ static void name_folder(const gen_set *s, char folder[DC_TEXT_MAX]) {
 static dc_status look(maker *m) {
     const gen_set *s = m->set;
     int64_t kept = 0;
-    bool missing;
+    DC_CHECK(2 * s->shards <= FILES_MAX);
     for (int k = 0; k < 2 * s->shards; k++) {
         part p = part_of(s, k / 2, k % 2);
-        DC_TRY(find_missing(s, &p, &missing));
-        if (!missing) continue;
+        DC_TRY(find_missing(s, &p, &m->missing[k]));
+        if (!m->missing[k]) continue;
         if (m->keeps) kept += count_kept(p.path, p.count);
         m->all += p.count;
         m->largest = p.count > m->largest ? p.count : m->largest;
@@ -540,13 +543,17 @@ static void tell_file(const gen_set *s, const part *p, bool val, bool made) {
                 made ? "true" : "false");
 }
 
+// Files go round the ranks. They are told by the first.
+static bool is_ours(int number) {
+    return number % dc_ranks_count(cli_ranks) == dc_ranks_rank(cli_ranks);
+}
+
 static dc_status make_missing(maker *m) {
     const gen_set *s = m->set;
-    bool missing;
     for (int k = 0; k < 2 * s->shards; k++) {
         part p = part_of(s, k / 2, k % 2);
-        DC_TRY(find_missing(s, &p, &missing));
-        if (missing) DC_TRY(make_file(m, p.path, p.first, p.count));
+        bool missing = m->missing[k];
+        if (missing && is_ours(k)) DC_TRY(make_file(m, p.path, p.first, p.count));
         cli_line_clear(&m->line);
         tell_file(s, &p, k % 2, missing);
         if (!missing || s->quiet) continue;
@@ -556,25 +563,79 @@ static dc_status make_missing(maker *m) {
     return DC_OK;
 }
 
+// The batches of a file that are this rank's, from number *batch on, each as a part.
+static dc_status play_parts(maker *m, const part *p, int *number) {
+    m->path = p->path;
+    m->first = p->first;
+    for (int64_t done = 0; done < p->count; done += BATCH) {
+        int64_t left = p->count - done;
+        batch b = {.first = p->first + done, .count = left < BATCH ? left : BATCH};
+        if (!is_ours((*number)++)) continue;
+        DC_TRY(make_batch(m, &b));
+        dc_gen_rows made = m->rows[0];
+        m->rows[0] = m->rows[1];
+        m->rows[1] = made;
+        if (!b.kept) DC_TRY(keep(m, &b));
+    }
+    return DC_OK;
+}
+
+// Where there are fewer files than ranks: every rank plays a part of each file's episodes, and puts them aside for the
+// one that writes it.
+static dc_status play_together(maker *m) {
+    const gen_set *s = m->set;
+    int number = 0;
+    if (!m->keeps || 2 * s->shards >= dc_ranks_count(cli_ranks) + (s->shards == 1)) return DC_OK;
+    for (int k = 0; k < 2 * s->shards; k++) {
+        part p = part_of(s, k / 2, k % 2);
+        if (m->missing[k]) DC_TRY(play_parts(m, &p, &number));
+    }
+    return DC_OK;
+}
+
+// Ranks wait for each other, and stop together.
+static dc_status all_ranks(dc_status status) {
+    if (status != DC_OK && status != DC_INTERRUPTED) return status;
+    bool stop = dc_ranks_any(cli_ranks, status == DC_INTERRUPTED);
+    return stop ? DC_INTERRUPTED : DC_OK;
+}
+
+static dc_status make_all(maker *m) {
+    if (cli_ranks) DC_TRY(all_ranks(play_together(m)));
+    return all_ranks(make_missing(m));
+}
+
 static dc_status stopped(const gen_set *s) {
     if (goes_on(s)) return dc_fail(DC_INTERRUPTED, "the same command goes on", "stopped");
     return dc_fail(DC_INTERRUPTED, NULL, "stopped; an unfinished file is not kept");
 }
 
+// What is there and what is needed. The first rank does so while the others wait, as it also clears what a kill left.
+static dc_status look_first(maker *m) {
+    const gen_set *s = m->set;
+    if (cli_ranks_leads()) {
+        DC_TRY(check_begun(s));
+        drop_leftovers(m);
+        DC_TRY(look(m));
+        if (m->all) DC_TRY(check_room(m));
+        if (m->all) DC_TRY(begin(s));
+    }
+    cli_ranks_wait();
+    if (!cli_ranks_leads()) DC_TRY(look(m));
+    cli_ranks_wait(); // nobody makes a file before all have looked
+    return DC_OK;
+}
+
 static dc_status make_set(maker *m) {
     gen_set *s = m->set;
     m->keeps = goes_on(s) && dc_gen_is_slow(m->family);
-    DC_TRY(check_begun(s));
-    drop_leftovers(m);
-    DC_TRY(look(m));
+    DC_TRY(look_first(m));
     if (!m->all && !s->quiet) printf("nothing to do: %s is there, all of it\n", s->stem);
     if (!m->all) return make_missing(m);
-    DC_TRY(check_room(m));
-    DC_TRY(begin(s));
     list_columns(m);
     DC_TRY(take_rows(m, &m->rows[0]));
     DC_TRY(take_rows(m, &m->rows[1]));
-    DC_TRY(dc_pool_new(&m->pool, s->threads));
+    DC_TRY(dc_pool_new(&m->pool, s->threads ? s->threads : dc_ranks_cores(cli_ranks)));
     cli_catch_signals();
     cli_line_init(&m->line);
     m->line.quiet = s->quiet;
@@ -582,7 +643,7 @@ static dc_status make_set(maker *m) {
     s->gen.progress = progress;
     s->gen.aside = pack;
     s->gen.ctx = m;
-    dc_status status = make_missing(m);
+    dc_status status = make_all(m);
     cli_line_clear(&m->line);
     return status == DC_INTERRUPTED ? stopped(s) : status;
 }

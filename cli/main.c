@@ -68,7 +68,7 @@ static dc_status dispatch(int argc, char **argv) {
 
 static void show_log(void *ctx, dc_level level, const char *line) {
     (void)ctx;
-    if (!cli_ranks_leads()) return; // the others have the same to say
+    if (!cli_ranks_leads()) return;                  // the others have the same to say
     if (isatty(2) == 1) fprintf(stderr, "\r\033[K"); // over a progress line
     fprintf(stderr, "dcrl: %s%s\n", level == DC_WARN ? "warning: " : "", line);
 }

@@ -29,9 +29,9 @@ typedef struct dc_exec {
     // A row that is alone is multiplied without packing the weights first, several times as fast. Its last bits are then
     // not those that it has among other rows.
     bool quick_row;
-    bool bf16;     // matrix products in bf16; only where dc_gemm_has_bf16
+    bool bf16;       // matrix products in bf16; only where dc_gemm_has_bf16
     dc_ranks *ranks; // Nullable: other processes that compute the same graph, see cpu/share.c
-    double *times; // Nullable: (2, DC_OPS) seconds spent, forward and backward, for benchmarks
+    double *times;   // Nullable: (2, DC_OPS) seconds spent, forward and backward, for benchmarks
 } dc_exec;
 
 typedef void dc_op_fn(const dc_exec *x, const dc_node *n);

@@ -31,8 +31,8 @@ typedef void *handle; // of a communicator, a type, a request, an error handler
     F(Comm_size, (handle, int *))                                                                  \
     F(Comm_set_errhandler, (handle, handle))                                                       \
     F(Ibcast, (void *, int, handle, int, handle, handle *))                                        \
-    F(Iallgatherv, (const void *, int, handle, void *, const int *, const int *, handle, handle,   \
-                    handle *))                                                                     \
+    F(Iallgatherv,                                                                                 \
+      (const void *, int, handle, void *, const int *, const int *, handle, handle, handle *))     \
     F(Isend, (const void *, int, handle, int, int, handle, handle *))                              \
     F(Irecv, (void *, int, handle, int, int, handle, handle *))                                    \
     F(Iprobe, (int, int, handle, int *, void *))                                                   \
@@ -120,7 +120,8 @@ static dc_status load(library *mpi) {
            find(from, "ompi_mpi_byte", &mpi->byte) &&
            find(from, "ompi_mpi_errors_return", &mpi->errors_return);
     if (good) return DC_OK;
-    return dc_fail(DC_UNSUPPORTED, hint, "this is one of several ranks, and libmpi.so is no Open MPI");
+    return dc_fail(DC_UNSUPPORTED, hint,
+                   "this is one of several ranks, and libmpi.so is no Open MPI");
 }
 
 // ---- waiting ----
@@ -139,19 +140,25 @@ static void lose(dc_ranks *r, int rank) {
     abort(); // it does not come back
 }
 
-// A rank that said so is gone; so is one whose process is.
-static void look_for_lost(dc_ranks *r) {
+// Whether a rank said that it deserts; its word may be on its way when its process is gone.
+static bool was_told(dc_ranks *r, bool long_look) {
     int told = 0;
-    bool failed = r->mpi.Iprobe(ANY_SOURCE, DESERTED, r->mpi.world, &told, NULL) != 0;
-    if (told) r->lost(-1, false);
-    for (int k = 0; k < r->count; k++)
-        if (!is_there(r, k)) lose(r, k);
-    if (told || failed) lose(r, -1);
+    for (int k = long_look ? 100 : 1; k > 0 && !told; k--)
+        if (r->mpi.Iprobe(ANY_SOURCE, DESERTED, r->mpi.world, &told, NULL) != 0) return false;
+    return told != 0;
+}
+
+static void look_for_lost(dc_ranks *r) {
+    int gone = -1;
+    for (int k = 0; k < r->count && gone < 0; k++)
+        if (!is_there(r, k)) gone = k;
+    if (was_told(r, gone >= 0)) r->lost(-1, false);
+    if (gone >= 0) lose(r, gone);
 }
 
 // Many ranks may share a core: after some tests it is given to others, and after a second mostly.
 static void give_way(int64_t tests, double since) {
-    if (tests < 2000) return;
+    if (tests < 500) return;
     if (tests % 64 == 0 && dc_now() - since > 1)
         nanosleep(&(struct timespec){0, 500000}, NULL);
     else
@@ -237,6 +244,11 @@ dc_status dc_ranks_join(dc_ranks **out, dc_ranks_lost_fn *lost) {
                 r->mpi.Comm_size(r->mpi.world, &r->count) == 0;
     if (status == DC_OK && !good)
         status = dc_fail(DC_UNSUPPORTED, NULL, "MPI could not be started");
+    if (status == DC_OK && r->count < 2)
+        status = dc_fail(DC_UNSUPPORTED,
+                         "use mpirun of the Open MPI that is installed, or srun --mpi=pmix; "
+                         "DCRL_RANKS=off if they have nothing to do with each other",
+                         "this is one of several ranks, and they do not find each other");
     if (status == DC_OK) status = meet(r);
     if (status == DC_OK)
         *out = r;
@@ -259,7 +271,8 @@ void dc_ranks_desert(dc_ranks *r) {
     if (!r) return;
     for (int k = 0; k < r->count; k++) {
         int done = 0;
-        if (k == r->rank || r->mpi.Isend(&word, 1, r->mpi.byte, k, DESERTED, r->mpi.world, &request))
+        if (k == r->rank ||
+            r->mpi.Isend(&word, 1, r->mpi.byte, k, DESERTED, r->mpi.world, &request))
             continue;
         for (int tests = 0; tests < 100 && !done; tests++)
             (void)r->mpi.Test(&request, &done, NULL);

@@ -28,7 +28,8 @@ void dc_ranks_desert(dc_ranks *ranks);
 
 int dc_ranks_rank(const dc_ranks *ranks);  // this process
 int dc_ranks_count(const dc_ranks *ranks); // all of them
-int dc_ranks_cores(const dc_ranks *ranks); // cores for this process, less those that others on the same cores need
+int dc_ranks_cores(
+    const dc_ranks *ranks); // cores for this process, less those that others on the same cores need
 // See for some time whether another rank is gone.
 void dc_ranks_watch(dc_ranks *ranks, double seconds);
 

@@ -29,6 +29,7 @@ typedef struct evaluation { // all episodes together
     int *active;           // (count) numbers of the episodes that go on
     int active_count;
     dc_paths *paths;                  // Nullable
+    dc_ranks *ranks;                  // Nullable
     const dc_eval_progress *progress; // Nullable
 } evaluation;
 
@@ -62,6 +63,10 @@ static void keep_error(episode *x) {
 
 static void start_block(void *ctx, int e) {
     evaluation *v = ctx;
+    if (e % dc_ranks_count(v->ranks) != dc_ranks_rank(v->ranks)) { // another's
+        v->episodes[e].done = true;
+        return;
+    }
     v->episodes[e].status = start(v, e);
     keep_error(&v->episodes[e]);
 }
@@ -130,6 +135,37 @@ static dc_status play(evaluation *v, dc_actor *actor, dc_pool *pool, const atomi
     return DC_OK;
 }
 
+// What an episode came to, for other ranks.
+typedef struct end {
+    int32_t episode, steps, success;
+} end;
+
+static void share_ends(evaluation *v) {
+    int ranks = dc_ranks_count(v->ranks), own = 0;
+    int64_t sizes = (int64_t)sizeof(int64_t) * ranks, ends = (int64_t)sizeof(end) * v->count;
+    int64_t *size = dc_ranks_buffer(v->ranks, 0, sizes + ends);
+    end *ours = (end *)(size + ranks), *all = dc_ranks_buffer(v->ranks, 1, ends);
+    for (int k = 0; k < ranks; k++)
+        size[k] = ((v->count - k + ranks - 1) / ranks) * (int64_t)sizeof(end);
+    for (int e = dc_ranks_rank(v->ranks); e < v->count; e += ranks)
+        ours[own++] = (end){e, v->episodes[e].steps, v->episodes[e].success};
+    dc_ranks_gather(v->ranks, ours, all, size);
+    for (int k = 0; k < v->count; k++) {
+        episode *x = &v->episodes[all[k].episode];
+        x->steps = all[k].steps;
+        x->success = all[k].success;
+    }
+}
+
+// Ranks stop together. One that failed does not come here.
+static dc_status meet(evaluation *v, dc_status status) {
+    if (!v->ranks || (status != DC_OK && status != DC_INTERRUPTED)) return status;
+    if (dc_ranks_any(v->ranks, status != DC_OK))
+        return dc_fail(DC_INTERRUPTED, NULL, "stopped while evaluating");
+    share_ends(v);
+    return DC_OK;
+}
+
 static void count_up(const evaluation *v, dc_eval_score *score) {
     int successes = 0;
     double square = 0;
@@ -176,7 +212,7 @@ static void release(evaluation *v) {
 
 static dc_status evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
                           dc_pool *pool, const atomic_int *stop, const dc_eval_progress *progress,
-                          dc_eval_score *score, dc_paths *paths) {
+                          dc_ranks *ranks, dc_eval_score *score, dc_paths *paths) {
     const dc_env_spec *spec = dc_world_spec(world);
     DC_CHECK(episodes > 0 && episodes <= EPISODES_MAX && actor->rows >= episodes * DC_TASKS);
     DC_CHECK(spec->family->act <= 64);
@@ -191,9 +227,10 @@ static dc_status evaluate(const dc_world *world, dc_actor *actor, int episodes, 
                     .per_task = episodes,
                     .seed = seed,
                     .paths = paths,
+                    .ranks = ranks,
                     .progress = progress};
     dc_status status = allocate(&v);
-    if (status == DC_OK) status = play(&v, actor, pool, stop);
+    if (status == DC_OK) status = meet(&v, play(&v, actor, pool, stop));
     if (status == DC_OK) count_up(&v, score);
     release(&v);
     return status;
@@ -202,7 +239,14 @@ static dc_status evaluate(const dc_world *world, dc_actor *actor, int episodes, 
 dc_status dc_evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
                       dc_pool *pool, const atomic_int *stop, const dc_eval_progress *progress,
                       dc_eval_score *score) {
-    return evaluate(world, actor, episodes, seed, pool, stop, progress, score, NULL);
+    return evaluate(world, actor, episodes, seed, pool, stop, progress, NULL, score, NULL);
+}
+
+dc_status dc_evaluate_on_ranks(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
+                               dc_pool *pool, const atomic_int *stop,
+                               const dc_eval_progress *progress, dc_ranks *ranks,
+                               dc_eval_score *score) {
+    return evaluate(world, actor, episodes, seed, pool, stop, progress, ranks, score, NULL);
 }
 
 // --- paths ---
@@ -233,5 +277,5 @@ dc_status dc_evaluate_paths(const dc_world *world, dc_actor *actor, uint64_t see
                             dc_eval_score *score, dc_paths *paths) {
     for (int e = 0; e < paths->episodes * DC_TASKS; e++)
         paths->path[e].count = 0;
-    return evaluate(world, actor, paths->episodes, seed, pool, stop, progress, score, paths);
+    return evaluate(world, actor, paths->episodes, seed, pool, stop, progress, NULL, score, paths);
 }

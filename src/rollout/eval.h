@@ -3,6 +3,7 @@
 #ifndef DC_EVAL_H
 #define DC_EVAL_H
 
+#include "base/ranks.h"
 #include "env/sim.h"
 #include "rollout/actor.h"
 
@@ -28,6 +29,12 @@ typedef struct dc_eval_progress {
 dc_status dc_evaluate(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
                       dc_pool *pool, const atomic_int *stop, const dc_eval_progress *progress,
                       dc_eval_score *score);
+
+// The same, with the episodes shared out among ranks, each of which gets the whole score.
+dc_status dc_evaluate_on_ranks(const dc_world *world, dc_actor *actor, int episodes, uint64_t seed,
+                               dc_pool *pool, const atomic_int *stop,
+                               const dc_eval_progress *progress, dc_ranks *ranks,
+                               dc_eval_score *score);
 
 // Where the episodes of an evaluation went.
 typedef struct dc_path {

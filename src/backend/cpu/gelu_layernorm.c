@@ -13,7 +13,7 @@ typedef struct job {
     dc_tensor dx, dscale, dbias, dy; // dx, dy and x: trained rows in backward
     dc_real *stats;                  // (e, rows, 2): mean, 1/std
     dc_real *partial;                // (e, blocks, 2, cols): sums for scale and bias
-    int blocks, rows, lo;            // blocks per member; rows of the whole node; the first row here
+    int blocks, rows, lo; // blocks per member; rows of the whole node; the first row here
     bool want_x, want_w, add_x;
 } job;
 
