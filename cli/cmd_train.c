@@ -51,6 +51,9 @@ static const char usage[] =
     "in --data stand\n"
     "for those of the run.\n"
     "\n"
+    "mpirun -n R dcrl train ..., or srun, splits a run's batch over R processes, to the same bytes "
+    "(docs/cluster.md).\n"
+    "\n"
     "With --eval-every N, the environment's tasks are played every N steps and at the end, into "
     "RUN/eval.csv.\n"
     "\n"
@@ -373,6 +376,19 @@ static dc_status print_json(const training *t) {
     return status;
 }
 
+// What it cost that there were several ranks, as rank 0 saw it.
+static void tell_ranks(const training *t) {
+    dc_ranks_cost cost = dc_ranks_so_far(cli_ranks);
+    double steps = 0, seconds = dc_now() - t->start;
+    for (int i = 0; i < t->count; i++)
+        steps += (double)(t->runs[i].step - t->runs[i].first_step);
+    if (!cli_ranks || steps < 1) return;
+    printf("%d ranks: the first sent %.3f MB in %.0f messages a step, and waited %.0f %% of the "
+           "time\n",
+           dc_ranks_count(cli_ranks), (double)cost.bytes / steps / 1e6,
+           (double)cost.messages / steps, 100 * cost.waited / (seconds + 1e-9));
+}
+
 // Where several runs are, their common folder is the one to go on with.
 static dc_status outcome(training *t, dc_status status) {
     if (status == DC_IO)
@@ -388,6 +404,7 @@ static dc_status outcome(training *t, dc_status status) {
     if (t->quiet) return DC_OK;
     printf("trained %s to step %" PRId64 " in %s", t->runs->algo->name, t->runs->step, t->folder);
     end_line(t);
+    tell_ranks(t);
     return DC_OK;
 }
 

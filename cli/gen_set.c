@@ -543,9 +543,13 @@ static void tell_file(const gen_set *s, const part *p, bool val, bool made) {
                 made ? "true" : "false");
 }
 
-// Files go round the ranks. They are told by the first.
 static bool is_ours(int number) {
     return number % dc_ranks_count(cli_ranks) == dc_ranks_rank(cli_ranks);
+}
+
+// Shards go round the ranks, or the two files of one. All are told by the first rank.
+static bool file_is_ours(const gen_set *s, int number) {
+    return is_ours(s->shards > 1 ? number / 2 : number);
 }
 
 static dc_status make_missing(maker *m) {
@@ -553,7 +557,7 @@ static dc_status make_missing(maker *m) {
     for (int k = 0; k < 2 * s->shards; k++) {
         part p = part_of(s, k / 2, k % 2);
         bool missing = m->missing[k];
-        if (missing && is_ours(k)) DC_TRY(make_file(m, p.path, p.first, p.count));
+        if (missing && file_is_ours(s, k)) DC_TRY(make_file(m, p.path, p.first, p.count));
         cli_line_clear(&m->line);
         tell_file(s, &p, k % 2, missing);
         if (!missing || s->quiet) continue;
@@ -580,12 +584,12 @@ static dc_status play_parts(maker *m, const part *p, int *number) {
     return DC_OK;
 }
 
-// Where there are fewer files than ranks: every rank plays a part of each file's episodes, and puts them aside for the
+// Where there are fewer shards than ranks: every rank plays a part of each file's episodes, and puts them aside for the
 // one that writes it.
 static dc_status play_together(maker *m) {
     const gen_set *s = m->set;
     int number = 0;
-    if (!m->keeps || 2 * s->shards >= dc_ranks_count(cli_ranks) + (s->shards == 1)) return DC_OK;
+    if (!m->keeps || s->shards >= dc_ranks_count(cli_ranks)) return DC_OK;
     for (int k = 0; k < 2 * s->shards; k++) {
         part p = part_of(s, k / 2, k % 2);
         if (m->missing[k]) DC_TRY(play_parts(m, &p, &number));

@@ -20,6 +20,9 @@ esac
 build_packages="gcc libc6-dev make cmake ninja-build libdeflate-dev libhdf5-dev zlib1g-dev python3 python3-venv"
 test_packages="git g++ pkgconf clang libclang-rt-dev llvm clang-format clang-tidy libcmocka-dev libosmesa6"
 
+# What a test does without, by skipping: nobody is kept from testing who may not install it.
+wanted_packages="openmpi-bin"
+
 packages=$build_packages
 [ "$mode" = test ] && packages="$packages $test_packages"
 
@@ -87,6 +90,14 @@ else
         say "install the equivalents of: $packages"
         exit 1
     fi
+fi
+
+# Open MPI, for the tests of several ranks alone.
+if [ "$mode" = test ] && ! command -v mpirun >/dev/null 2>&1; then
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        (install_packages " $wanted_packages") || true
+    fi
+    command -v mpirun >/dev/null 2>&1 || say "no mpirun ($wanted_packages): what several ranks do is not tested"
 fi
 
 python=/usr/bin/python3
