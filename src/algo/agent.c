@@ -125,7 +125,7 @@ static dc_status make_method(dc_agent *a, const dc_algo *algo, const void *confi
                             .gamma = o->gamma,
                             .hidden = o->hidden,
                             .seed = o->seed,
-                            .batch = o->batch,
+                            .batch = o->part ? o->part : o->batch,
                             .steps = o->steps,
                             .longest = o->longest > 0 ? o->longest : longest(a->data),
                             .obs = obs->width,
@@ -286,8 +286,9 @@ static dc_status build(dc_agent *a, const dc_algo *algo, const void *config) {
     if (!a->scratch) return dc_fail(DC_NO_MEMORY, NULL, "no memory");
     if (algo->check) DC_TRY(algo->check(m));
     DC_TRY(check_needs(a, algo));
-    a->rows = (dc_row_table){.seed = m->seed, .batch = m->batch};
+    a->rows = (dc_row_table){.seed = m->seed, .batch = a->options.batch};
     a->feeds.batch = m->batch;
+    a->feeds.first = a->options.first;
     a->feeds.seed = m->seed;
     algo->rows(&a->rows, m);
     algo->networks(&a->nets, m);

@@ -26,6 +26,7 @@ typedef struct dc_agent_options {
     bool acted, averaged;          // of dc_method
     uint64_t seed;
     int batch;
+    int first, part; // rows of the batch that its loss is about; part 0: all of them
     dc_int_list hidden;
     int64_t steps;  // updates to come in all
     double longest; // states of the longest trajectory; 0: as the data has it

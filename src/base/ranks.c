@@ -294,6 +294,17 @@ int dc_ranks_cores(const dc_ranks *r) {
     return beside < 2 ? cores : cores > beside ? cores / beside : 1;
 }
 
+int dc_ranks_before(const dc_ranks *r) {
+    int before = 0;
+    for (int k = 0; r && k < r->rank; k++)
+        before += r->process[k].machine == r->process[r->rank].machine;
+    return before;
+}
+
+void dc_ranks_look(dc_ranks *r) {
+    if (r) look_for_lost(r);
+}
+
 void dc_ranks_watch(dc_ranks *r, double seconds) {
     for (double since = dc_now(); r && dc_now() - since < seconds;) {
         look_for_lost(r);

@@ -12,6 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct dc_ranks dc_ranks;
 
 // Called when a rank is gone (-1: it is not known which); must end the process. `tells`: no other rank tells the user.
@@ -30,7 +34,9 @@ int dc_ranks_rank(const dc_ranks *ranks);  // this process
 int dc_ranks_count(const dc_ranks *ranks); // all of them
 int dc_ranks_cores(
     const dc_ranks *ranks); // cores for this process, less those that others on the same cores need
-// See for some time whether another rank is gone.
+int dc_ranks_before(const dc_ranks *ranks); // ranks on this machine that have lower numbers
+// See whether another rank is gone: now, and for some time.
+void dc_ranks_look(dc_ranks *ranks);
 void dc_ranks_watch(dc_ranks *ranks, double seconds);
 
 // Everyone gets what `from` has.
@@ -53,5 +59,9 @@ typedef struct dc_ranks_cost {
     double waited;
 } dc_ranks_cost;
 dc_ranks_cost dc_ranks_so_far(const dc_ranks *ranks);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -259,8 +259,9 @@ static void take_drawn(const job *j, int number, int step, const dc_sampler *fro
     for (int k = 0; k < f->block_count; k++) {
         int rule = f->members[number].feeds->feeds[f->blocks[k].feed].rule;
         const int64_t *rows = dc_sampler_drawn(from, rule);
+        int times = f->blocks[k].rows / f->batch, first = f->members[number].feeds->first * times;
         if (rows)
-            memcpy(rows_of(f, j->draw, number, step, k), rows,
+            memcpy(rows_of(f, j->draw, number, step, k), rows + first,
                    (size_t)f->blocks[k].rows * sizeof *rows);
     }
 }

@@ -15,7 +15,7 @@ typedef struct job {
 
 // Which rows a pack needs, and where they go.
 static void lay_out(dc_feeds *f, dc_pack *p, const dc_sampler *sampler, const dc_exec *exec) {
-    const int64_t *steps = dc_sampler_drawn(sampler, p->steps);
+    const int64_t *steps = dc_sampler_drawn(sampler, p->steps) + f->first;
     dc_real *index = dc_value(exec, p->index).p;
     p->row0 = exec->used[p->input];
     p->count = 0;
@@ -65,8 +65,9 @@ static void draw_feed(const job *j, const dc_feed *f) {
     dc_tensor in = dc_value(j->exec, f->input);
     for (int r = 0; r < j->f->batch; r++) {
         dc_real *out = in.p + (int64_t)(f->row0 + r) * in.cols + f->col0;
+        int row = j->f->first + r;
         for (int c = 0; c < f->take; c++) {
-            uint32_t number = (uint32_t)(d->kind == DC_DRAW_TIME ? r : r * d->columns + c);
+            uint32_t number = (uint32_t)(d->kind == DC_DRAW_TIME ? row : row * d->columns + c);
             float x = d->given                  ? d->given[number]
                       : d->kind == DC_DRAW_TIME ? dc_draw_time(seed, d->stream, step, number)
                                                 : dc_draw_normal(seed, d->stream, step, number);
@@ -87,6 +88,12 @@ static void write_row(const dc_feed *f, int64_t row, int copy, dc_real *out) {
     }
 }
 
+// Where a feed's rows begin in what is drawn.
+static const int64_t *first_of(const dc_feeds *feeds, const dc_feed *f, const dc_sampler *sampler) {
+    return dc_sampler_drawn(sampler, f->rule) +
+           (int64_t)feeds->first * (f->times > 1 ? f->times : 1);
+}
+
 // Rows of the data set that a feed takes.
 static int rows_of(const dc_feeds *feeds, const dc_feed *f) {
     return feeds->batch * (f->times > 1 ? f->times : 1);
@@ -99,7 +106,7 @@ static void feed_block(void *ctx, int block) {
         draw_feed(j, f);
         return;
     }
-    const int64_t *rows = dc_sampler_drawn(j->sampler, f->rule);
+    const int64_t *rows = first_of(j->f, f, j->sampler);
     dc_tensor in = dc_value(j->exec, f->input);
     dc_real *out = in.p + (int64_t)(f->pack ? f->pack->row0 : f->row0) * in.cols + f->col0;
     int count = f->pack ? f->pack->count : rows_of(j->f, f), copies = f->repeat ? f->repeat : 1;
@@ -128,8 +135,9 @@ static void want_block(void *ctx, int block) {
     const want *w = ctx;
     const dc_feed *f = &w->f->feeds[block];
     if (!f->column || !f->column->mapped) return;
-    const int64_t *rows = dc_sampler_drawn(w->sampler, f->rule);
-    const int64_t *steps = f->pack ? dc_sampler_drawn(w->sampler, f->pack->steps) : NULL;
+    const int64_t *rows = first_of(w->f, f, w->sampler);
+    const int64_t *steps =
+        f->pack ? dc_sampler_drawn(w->sampler, f->pack->steps) + w->f->first : NULL;
     size_t bytes = dc_column_row_size(f->column);
     for (int b = 0; b < rows_of(w->f, f); b++)
         if (!steps || steps[b] > f->pack->known)

@@ -57,6 +57,7 @@ typedef struct dc_feed {
 
 typedef struct dc_feeds {
     int batch, feed_count, pack_count;
+    int first;     // row of the sampler's batch that is this one's first, which may be a part of it
     uint64_t seed; // of draws
     dc_feed feeds[DC_FEEDS_MAX];
     int draw_count;

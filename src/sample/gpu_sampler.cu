@@ -21,6 +21,7 @@ typedef struct slot_words {
 typedef struct draw_job {
     dc_row_laws laws; // laws.tree < 0: no trees
     int batch;
+    int first; // dc_feeds.first, where rows are fed
     const dc_cuda_state *state;
     slot_words *slot;    // (slots)
     slot_words *renewed; // (batch) what the slot becomes after this batch, at its last row
@@ -141,10 +142,10 @@ __device__ static float value(const feed_job &f, int64_t at) {
 __device__ static float cell(const draw_job &j, const feed_job &f, uint64_t step, int row, int copy,
                              int64_t from, int c) {
     if (f.drawn && f.draw.kind == DC_DRAW_TIME)
-        return dc_draw_time(j.laws.seed, f.draw.stream, step, (uint32_t)row);
+        return dc_draw_time(j.laws.seed, f.draw.stream, step, (uint32_t)(j.first + row));
     if (f.drawn)
         return dc_draw_normal(j.laws.seed, f.draw.stream, step,
-                              (uint32_t)(row * f.draw.columns + c));
+                              (uint32_t)((j.first + row) * f.draw.columns + c));
     if (f.one_hot) return c == (f.column ? (int)value(f, from * f.width) : copy);
     if (!f.column) return (float)from;
     float x = value(f, from * f.width + f.skip + c);
@@ -395,6 +396,7 @@ static dc_status build(dc_gpu_sampler *t, dc_gpu_columns *shared, dc_program *pr
                        const dc_sampler *sampler, const dc_feeds *feeds, const dc_dataset *data) {
     const dc_row_table *rows = dc_sampler_rows(sampler);
     DC_TRY(check(rows));
+    DC_CHECK(feeds->first == 0 && feeds->batch == rows->batch);
     draw_job *j = &t->job;
     j->laws = *dc_sampler_laws(sampler);
     j->batch = rows->batch;
@@ -474,6 +476,7 @@ extern "C" dc_status dc_gpu_sampler_fed(dc_gpu_sampler **out, dc_cuda *cuda, dc_
     t->job.laws.seed = dc_sampler_laws(sampler)->seed; // of noise
     t->job.laws.tree = -1;
     t->job.batch = feeds->batch;
+    t->job.first = feeds->first;
     t->job.state = dc_program_state(program);
     t->job.ring_steps = steps;
     t->job.step_bytes = (int64_t)dc_feeder_bytes(feeder);

@@ -82,12 +82,12 @@ static const dc_option fact_table[] = {
     {0},
 };
 
-static facts facts_of(const dc_method *m) {
+static facts facts_of(const dc_method *m, int64_t batch) {
     facts f = {.obs = m->obs,
                .goal = m->goal,
                .act = m->act,
                .actions = m->actions,
-               .batch = m->batch,
+               .batch = batch,
                .steps = m->steps,
                .seed = (int64_t)m->seed,
                .rep = m->rep,
@@ -117,8 +117,8 @@ static void describe_config(const dc_run *run, uint64_t data_hash, dc_text *out)
 }
 
 // {"obs": 4, ..., "alpha": 0.3, ...}
-static void describe_method(const dc_method *m, dc_text *out) {
-    facts f = facts_of(m);
+static void describe_method(const dc_method *m, int64_t batch, dc_text *out) {
+    facts f = facts_of(m, batch);
     dc_text_add(out, "{\n");
     dc_options_json(fact_table, &f, out);
     if (m->algo->options->name) dc_text_add(out, ",\n");
@@ -185,7 +185,7 @@ static dc_status write_all(const dc_run *run, const char *path, writing *w) {
     char step[32], seed[32], hash[DC_ST_HASH];
     memcpy(log + 1, run->sums, sizeof run->sums);
     DC_TRY(dc_sampler_save(run->agent.sampler, &w->words, &w->word_count));
-    describe_method(&run->agent.method, &w->method);
+    describe_method(&run->agent.method, run->options.batch, &w->method);
     dc_nets_describe(&run->agent.nets, &w->networks);
     describe_config(run, run->data->hash, &w->config);
     DC_TRY(dc_text_status(&w->method));

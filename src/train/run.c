@@ -189,9 +189,39 @@ dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
                               .acted = !o->last_action,
                               .averaged = o->average,
                               .goal_column = o->goal_column};
+    if (o->device && run->ranks) {
+        out->part = (int)o->batch / dc_ranks_count(run->ranks);
+        out->first = out->part * dc_ranks_rank(run->ranks);
+    }
     out->form = o->form == 1 || (o->form == 0 && lock) ? &dc_form_distance : &dc_form_value;
     DC_TRY(dc_act_scale_parse(o->act_scale, &out->act_scaling, &out->act_given));
     return read_rep(&o->rep, out);
+}
+
+// GPUs of several ranks take equal parts of a batch each.
+static dc_status check_gpus(const dc_run *run, bool alone) {
+    const dc_run_options *o = &run->options;
+    if (!alone)
+        return dc_fail(DC_UNSUPPORTED, "give one seed, or use --device cpu",
+                       "several seeds are not trained on the GPUs of several ranks");
+    if (o->feed == 1)
+        return dc_fail(DC_UNSUPPORTED, "use feed=host, or auto",
+                       "ranks draw rows for their GPUs on the host (feed=device)");
+    if (o->batch % dc_ranks_count(run->ranks) == 0) return DC_OK;
+    return dc_fail(DC_USAGE, "give a multiple of it",
+                   "%d GPUs cannot share a batch of %" PRId64 " rows alike",
+                   dc_ranks_count(run->ranks), o->batch);
+}
+
+// The mean of parts' losses is that of the batch, unless rows are compared with all others of it.
+static dc_status check_parts(const dc_run *run) {
+    const dc_graph *g = &run->agent.graph;
+    for (dc_ref r = 0; r < g->count; r++)
+        if (g->nodes[r].op == DC_OP_pair_dot || dc_rule(g->nodes[r].op)->op_class == DC_CLASS_PAIRS)
+            return dc_fail(DC_UNSUPPORTED, "use one GPU, or --device cpu",
+                           "%s compares all rows of a batch, which GPUs of several ranks do not",
+                           run->algo->name);
+    return DC_OK;
 }
 
 // `first` is the population's first run; what can be shared is that one's.
@@ -201,9 +231,7 @@ static dc_status build(dc_run *run, const dc_run *first, const dc_dataset *data,
     if (o->device == 0 && o->precision == 2)
         return dc_fail(DC_USAGE, "use --device cuda, or precision=fp32 or bf16",
                        "the CPU multiplies in fp32 or bf16, not in tf32");
-    if (o->device && run->ranks)
-        return dc_fail(DC_UNSUPPORTED, "use --device cpu, or one rank",
-                       "several ranks train on the CPU alone (--device cuda)");
+    if (o->device && run->ranks) DC_TRY(check_gpus(run, run == first));
     run->data = data;
     if (folder) {
         run->folder = strdup(folder);
@@ -217,7 +245,8 @@ static dc_status build(dc_run *run, const dc_run *first, const dc_dataset *data,
     DC_TRY(dc_run_agent_options(run, &options));
     if (run != first && data == first->data) options.goals = &first->agent.goals;
     DC_TRY(dc_agent_init(&run->agent, run->algo, run->config, &options, data, run->pool));
-    run->agent.exec.ranks = run->ranks;
+    if (o->device && run->ranks) DC_TRY(check_parts(run));
+    if (!o->device) run->agent.exec.ranks = run->ranks;
     if (run->agent.policy_after >= o->steps)
         return dc_fail(DC_USAGE, "give more steps than policy_after",
                        "the policy would never be trained (policy_after=%" PRId64 ", steps=%" PRId64
@@ -238,7 +267,8 @@ dc_status dc_population_select(dc_run *runs, int count, const bool *marked) {
     dc_trainer_spec spec = {.precision = o->precision ? o->precision - 1 : usual,
                             .lr = o->lr,
                             .tau = o->tau,
-                            .feed = (dc_feed_place)o->feed};
+                            .feed = (dc_feed_place)o->feed,
+                            .ranks = runs->ranks};
     dc_trainer *trainer;
     dc_trainer_free(runs->trainer);
     dc_status status = dc_trainer_new(&trainer, (dc_device)o->device, agents, selected, &spec);

@@ -28,6 +28,8 @@ typedef struct dc_trainer_spec {
     int precision;  // of matrix products: 0 fp32, 1 tf32, 2 bf16
     double lr, tau; // of Adam; of the EMA
     dc_feed_place feed;
+    dc_ranks *
+        ranks; // Nullable: whose gradients are averaged by a GPU; on the CPU the agents' graphs know of them
 } dc_trainer_spec;
 
 typedef struct dc_trainer_ops {

@@ -9,6 +9,7 @@
 #include "train/cuda_feed.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,7 @@ typedef struct cuda_trainer {
     dc_cuda_feed *feed;   // NULL: rows are drawn on the device
     member *members;      // (count)
     int count;
+    dc_cuda_ranks *ranks; // NULL: this GPU alone
     dc_recording *one, *many;
     int metrics;
     uint64_t step; // where all members stand
@@ -65,6 +67,18 @@ static dc_status make_rows(member *m) {
     return dc_gpu_sampler_gather(m->sampler, 0);
 }
 
+// With several GPUs, one thing after the other: rows, gradients, their mean, the update.
+static dc_status enqueue_with_ranks(cuda_trainer *gpu, member *m, int steps) {
+    const dc_slabs *slabs = dc_program_slabs(m->program);
+    for (int i = 0; i < steps; i++) {
+        DC_TRY(make_rows(m));
+        DC_TRY(dc_program_gradients(m->program));
+        DC_TRY(dc_cuda_ranks_average(gpu->ranks, slabs->grad, slabs->size));
+        DC_TRY(dc_program_update(m->program));
+    }
+    return DC_OK;
+}
+
 // The rows of a step are made beside the one before.
 static dc_status enqueue_member(member *m, int steps) {
     dc_beside next = {draw_next, pack_next, gather_next, m};
@@ -78,7 +92,9 @@ static dc_status enqueue(void *ctx) {
     const stretch *s = ctx;
     for (int i = 0; i < s->gpu->count; i++) {
         DC_TRY(dc_cuda_branch(s->gpu->cuda, i));
-        DC_TRY(enqueue_member(&s->gpu->members[i], s->steps));
+        member *m = &s->gpu->members[i];
+        DC_TRY(s->gpu->ranks ? enqueue_with_ranks(s->gpu, m, s->steps)
+                             : enqueue_member(m, s->steps));
     }
     return dc_cuda_join(s->gpu->cuda, s->gpu->count);
 }
@@ -110,8 +126,8 @@ static size_t data_bytes(const cuda_trainer *gpu) {
 
 static dc_status choose_feed(cuda_trainer *gpu, dc_feed_place wanted, bool *host) {
     size_t left, all;
-    *host = wanted == DC_FEED_HOST;
-    if (wanted != DC_FEED_AUTO) return DC_OK;
+    *host = wanted == DC_FEED_HOST || gpu->members[0].agent->options.part;
+    if (*host || wanted != DC_FEED_AUTO) return DC_OK;
     DC_TRY(dc_cuda_room(gpu->cuda, &left, &all));
     bool draws = dc_gpu_sampler_draws(&gpu->members[0].agent->rows);
     *host = !draws || data_bytes(gpu) + all / 8 > left;
@@ -159,16 +175,36 @@ static dc_status send(dc_trainer *t, int number, uint64_t step, const double *su
                      : dc_gpu_sampler_put(m->sampler, m->agent->sampler);
 }
 
+// Of the GPUs that ranks on a machine can all see, each takes one of its own.
+static void choose_gpu(const dc_ranks *ranks) {
+    char own[256] = "";
+    const char *given = getenv("CUDA_VISIBLE_DEVICES");
+    int number = dc_ranks_before(ranks);
+    if (given && !strchr(given, ',')) return; // the launcher gave it one
+    for (int k = 0; given && k < number && given; k++) {
+        given = strchr(given, ',');
+        if (given) given++;
+    }
+    if (given)
+        snprintf(own, sizeof own, "%.*s", (int)strcspn(given, ","), given);
+    else
+        snprintf(own, sizeof own, "%d", number);
+    setenv("CUDA_VISIBLE_DEVICES", own, 1);
+}
+
 static dc_status build(cuda_trainer *gpu, dc_agent *const *agents, const dc_trainer_spec *spec) {
     double none[DC_CUDA_SUMS] = {0};
     bool host;
+    const char *trial = getenv("DCRL_NCCL"); // one GPU goes the way of several
     gpu->metrics = agents[0]->metric_count;
+    if (spec->ranks) choose_gpu(spec->ranks);
     DC_TRY(dc_cuda_open(&gpu->cuda));
+    if (spec->ranks || trial) DC_TRY(dc_cuda_ranks_new(&gpu->ranks, gpu->cuda, spec->ranks));
     for (int i = 0; i < gpu->count; i++) {
         gpu->members[i].agent = agents[i];
         gpu->members[i].cuda = gpu->cuda;
         DC_TRY(dc_cuda_compile(&gpu->members[i].program, gpu->cuda, agents[i], spec, gpu->count,
-                               false));
+                               gpu->ranks != NULL));
     }
     DC_TRY(choose_feed(gpu, spec->feed, &host));
     DC_TRY(build_samplers(gpu, agents, host));
@@ -190,6 +226,7 @@ static void free_trainer(dc_trainer *t) {
     }
     dc_gpu_columns_free(gpu->data);
     dc_cuda_feed_free(gpu->feed);
+    dc_cuda_ranks_free(gpu->ranks);
     dc_cuda_close(gpu->cuda);
     dc_cuda_together();
     free(gpu->members);
@@ -234,6 +271,7 @@ static dc_status step(dc_trainer *t, int64_t steps, int64_t *bad, double *const 
         DC_TRY(start(gpu, count));
     }
     if (gpu->feed) DC_TRY(dc_cuda_feed_ahead(gpu->feed, INT_MAX)); // rather than wait
+    if (gpu->ranks) DC_TRY(dc_cuda_ranks_wait(gpu->ranks));
     for (int i = 0; i < gpu->count; i++) {
         dc_cuda_state state;
         DC_TRY(read_state(gpu, &gpu->members[i], &state));

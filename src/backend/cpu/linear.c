@@ -158,7 +158,13 @@ static void reduce_bias(const job *j) {
     }
 }
 
-// Gradients from this rank's rows. dW waits for those of the ranks before, dx and the blocks' sums of dy do not.
+// What there is to add to.
+static void take_sums(const dc_exec *x, const dc_node *n, job *j) {
+    j->beta_w = dc_cpu_take_sum(x, n, 1);
+    j->beta_b = dc_cpu_take_sum(x, n, 2);
+}
+
+// Gradients from this rank's rows. Of several ranks dW waits for those before; dx and the blocks' sums of dy do not.
 static void bwd_share(const dc_exec *x, const dc_node *n, job *j, dc_span own) {
     int w_blocks = (j->x.cols + W_BLOCK - 1) / W_BLOCK;
     j->x = dc_tensor_rows(j->x, own.first, own.end);
@@ -166,17 +172,17 @@ static void bwd_share(const dc_exec *x, const dc_node *n, job *j, dc_span own) {
     if (j->want_x) j->dx = dc_tensor_rows(j->dx, own.first, own.end);
     j->row_blocks = dc_blocks(j->dy.rows);
     j->w_blocks = x->ranks ? 0 : w_blocks;
+    if (j->want_w && !x->ranks) take_sums(x, n, j);
     dc_pool_run(x->pool, bwd_block, j, n->e * (j->row_blocks + j->w_blocks));
     if (!j->want_w) return;
-    j->beta_w = dc_cpu_take_sum(x, n, 1);
-    j->beta_b = dc_cpu_take_sum(x, n, 2);
-    reduce_bias(j);
     if (x->ranks) {
+        take_sums(x, n, j);
         job sums = *j;
         sums.w_blocks = w_blocks;
         sums.row_blocks = 0;
         dc_pool_run(x->pool, bwd_block, &sums, n->e * w_blocks);
     }
+    reduce_bias(j);
     dc_cpu_pass_sum(x, n, 1);
     dc_cpu_pass_sum(x, n, 2);
 }

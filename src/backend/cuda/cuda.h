@@ -135,6 +135,16 @@ typedef struct dc_beside {
 } dc_beside;
 dc_status dc_program_step(dc_program *program, const dc_beside *beside);
 
+// Several ranks (base/ranks.h), a GPU each, over NCCL. Nullable: ranks (one alone, to try it). Errors: DC_UNSUPPORTED
+// without NCCL.
+typedef struct dc_cuda_ranks dc_cuda_ranks;
+dc_status dc_cuda_ranks_new(dc_cuda_ranks **out, dc_cuda *cuda, dc_ranks *ranks);
+void dc_cuda_ranks_free(dc_cuda_ranks *ranks); // Nullable
+// Enqueue: `count` numbers of the device become their mean over ranks, the same bits on all.
+dc_status dc_cuda_ranks_average(dc_cuda_ranks *ranks, float *numbers, int64_t count);
+// Wait for all that was started, and end where another rank is gone.
+dc_status dc_cuda_ranks_wait(dc_cuda_ranks *ranks);
+
 // Let a kernel have all the shared memory that there is. A multiprocessor must be idle to give more of its memory to
 // shared memory: so that large blocks can follow small ones without waiting for that, all kernels of a step want as much
 // as there is. It is always the same, so that host threads do not disturb each other.
