@@ -39,7 +39,7 @@ enum { SAMPLES = 8 };
 typedef struct flags {
     char out[DC_TEXT_MAX], data[DC_TEXT_MAX], states[DC_TEXT_MAX], camera[DC_TEXT_MAX];
     char expert[DC_TEXT_MAX], ball_expert[DC_TEXT_MAX];
-    bool script, plain;
+    bool script;
     int64_t task, episode, episodes, step, seed, at, every, width, height, threads;
     double fps;
     int gl;
@@ -65,10 +65,8 @@ static const dc_option table[] = {
     DC_OPTION_INT(flags, width, "200", 1, DC_VIEW_MOST, "of a frame"),
     DC_OPTION_INT(flags, height, "200", 1, DC_VIEW_MOST, "of a frame"),
     DC_OPTION_TEXT(flags, camera, "", "a camera of the model; empty: OGBench's view"),
-    DC_OPTION_BOOL(flags, plain, "off",
-                   "without shadows and reflections: several times as fast without a GPU"),
-    DC_OPTION_CHOICE(flags, gl, "auto", "auto|egl|osmesa",
-                     "OpenGL without a screen; auto: egl, else osmesa"),
+    DC_OPTION_CHOICE(flags, gl, "off", "off|auto|egl|osmesa",
+                     "draw by OpenGL without a screen, as OGBench does; auto: egl, else osmesa"),
     DC_OPTION_INT(flags, threads, "0", 0, 1024, "threads; 0: all cores"),
     {0},
 };
@@ -193,8 +191,7 @@ static dc_status make(studio *s) {
     dc_view_options options = {.width = (int)f->width,
                                .height = (int)f->height,
                                .camera = f->camera[0] ? f->camera : NULL,
-                               .gl = (dc_gl_kind)f->gl,
-                               .plain = f->plain};
+                               .gl = (dc_gl_kind)f->gl};
     s->rgb = malloc((size_t)f->width * (size_t)f->height * 3);
     if (!s->rgb) return dc_fail(DC_NO_MEMORY, "draw smaller", "no memory for a frame");
     bool file = f->data[0] || f->states[0]; // read before OpenGL is opened for it

@@ -11,13 +11,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-ORDER = "base tensor backend data sample nn algo train env online rollout report api".split()
+ORDER = "base tensor backend data sample nn algo train render env online rollout report api".split()
 LOW = {"base", "tensor", "backend"}  # what every stage stands on
 MAY = {stage: LOW | set(ORDER[: ORDER.index(stage)]) for stage in ORDER}
 MAY["base"] = set()
 MAY["tensor"] = {"base", "backend/backend.h"}  # the engine calls a backend through its table only
 MAY["backend"] = {"base", "tensor"}
-MAY["env"] = {"base", "tensor", "data"}  # simulation knows data, not learning
+MAY["render"] = {"base"}
+MAY["env"] = {"base", "tensor", "data", "render"}  # simulation knows data, not learning
 # A folder of env/ is a family's own business; what asks for a family from outside goes through env/family.h.
 FAMILY = re.compile(r"env/([a-z]+)/")
 OPEN = {"env/maze/maze.h"}  # maps, which are drawn

@@ -1,7 +1,6 @@
-// View: draws states of an environment as OGBench's render() shows them, without a screen. The
-// picture comes from MuJoCo's renderer on an OpenGL context of EGL (a GPU, or Mesa in software) or
-// OSMesa (software). Neither is linked: a library is loaded when the first view is made, and a
-// program that draws nothing needs none.
+// View: draws states of an environment as OGBench's render() shows them, without a screen. The picture comes from our
+// own renderer (render/), or from MuJoCo's on an OpenGL context of EGL (a GPU, or Mesa in software) or OSMesa
+// (software), which is the reference. Neither is linked: a library is loaded when the first such view is made.
 //
 //     dc_states -> dc_view_draw -> pixels -> report/film
 #ifndef DC_ENV_VIEW_H
@@ -11,13 +10,12 @@
 
 typedef struct dc_view dc_view;
 
-typedef enum dc_gl_kind { DC_GL_AUTO, DC_GL_EGL, DC_GL_OSMESA } dc_gl_kind;
+typedef enum dc_gl_kind { DC_GL_OFF, DC_GL_AUTO, DC_GL_EGL, DC_GL_OSMESA } dc_gl_kind;
 
 typedef struct dc_view_options {
     int width, height;  // of a picture
     const char *camera; // Nullable: OGBench's own view; else a camera of the model
-    dc_gl_kind gl;      // auto: EGL, else OSMesa
-    bool plain;         // without shadows and reflections: faster, and not as OGBench draws
+    dc_gl_kind gl;      // off: our own renderer; auto: EGL, else OSMesa
 } dc_view_options;
 
 enum { DC_VIEW_SIZE = 200, DC_VIEW_MOST = 4096 }; // OGBench's size of a picture; the largest

@@ -1,8 +1,9 @@
-// Pictures by MuJoCo's own renderer, see env/view.h. A state is put into the whole model, with
-// everything that is seen of it; then the family paints what the reference paints by state. All of that
-// is a function of the state and its target, so a picture never depends on the one before.
+// Pictures of MuJoCo's scenes, see env/view.h: by our own renderer, or by MuJoCo's on OpenGL. A state is put into the
+// whole model, with everything that is seen of it; then the family paints what the reference paints by state. All of
+// that is a function of the state and its target, so a picture never depends on the one before.
 #include "env/mujoco/engine.h"
 #include "env/mujoco/gl.h"
+#include "env/mujoco/stage.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 
 enum { GEOMS = 10000 };
 
-typedef struct gl_view {
+typedef struct mj_view {
     dc_view base;
     int width, height;
     mjModel *model; // its own: colours are written to it
@@ -19,21 +20,24 @@ typedef struct gl_view {
     mjvCamera camera;
     mjvOption option;
     mjvScene scene;
+    bool has_scene, has_context, own; // own: our renderer, else OpenGL
     mjrContext context;
-    bool has_scene, has_context, plain;
     dc_gl gl;
-} gl_view;
+    dc_stage stage;
+    dc_set set;
+    dc_canvas *canvas;
+} mj_view;
 
 // ---- drawing ----
 
 typedef struct drawing {
-    gl_view *view;
+    mj_view *view;
     const dc_states *states;
     int64_t row;
     uint8_t *rgb;
 } drawing;
 
-static void place(gl_view *v, const dc_states *s, int64_t row) {
+static void place(mj_view *v, const dc_states *s, int64_t row) {
     const dc_env_family *f = v->base.spec.family;
     mj_resetData(v->model, v->data);
     memcpy(v->data->qpos, s->qpos + row * f->nq, (size_t)f->nq * sizeof *s->qpos);
@@ -53,12 +57,18 @@ static void flip(uint8_t *rgb, size_t row, size_t rows) {
     }
 }
 
-static void draw(void *ctx) {
+static void look(void *ctx) {
     drawing *d = ctx;
-    gl_view *v = d->view;
-    mjrRect all = {0, 0, v->width, v->height};
+    mj_view *v = d->view;
     place(v, d->states, d->row);
     mjv_updateScene(v->model, v->data, &v->option, NULL, &v->camera, mjCAT_ALL, &v->scene);
+}
+
+static void draw_gl(void *ctx) {
+    drawing *d = ctx;
+    mj_view *v = d->view;
+    mjrRect all = {0, 0, v->width, v->height};
+    look(d);
     mjr_render(all, &v->scene, &v->context);
     mjr_readPixels(d->rgb, NULL, all, &v->context);
     flip(d->rgb, 3 * (size_t)v->width, (size_t)v->height); // OpenGL begins at the bottom
@@ -71,14 +81,19 @@ static bool all_fit(const double *x, int count) {
 }
 
 static dc_status draw_row(dc_view *view, const dc_states *states, int64_t row, uint8_t *rgb) {
-    gl_view *v = (gl_view *)view;
+    mj_view *v = (mj_view *)view;
     const dc_env_family *f = view->spec.family;
     if (!all_fit(states->qpos + row * f->nq, f->nq) || !all_fit(states->target, f->oracle))
         return dc_fail(DC_BAD_INPUT, "check where it comes from",
                        "state %lld of %s has numbers that are not finite or too large",
                        (long long)row, view->spec.name);
+    if (v->own) {
+        DC_TRY(dc_mujoco_guard(look, &(drawing){v, states, row, rgb}, v->data));
+        dc_set_fill(&v->set, &v->stage, v->model, &v->scene, v->width, v->height);
+        return dc_canvas_draw(v->canvas, &v->set.scene, rgb);
+    }
     DC_TRY(dc_gl_enter(&v->gl));
-    dc_status status = dc_mujoco_guard(draw, &(drawing){v, states, row, rgb}, v->data);
+    dc_status status = dc_mujoco_guard(draw_gl, &(drawing){v, states, row, rgb}, v->data);
     dc_gl_leave(&v->gl);
     return status;
 }
@@ -86,23 +101,26 @@ static dc_status draw_row(dc_view *view, const dc_states *states, int64_t row, u
 // ---- making ----
 
 static void prepare(void *ctx) {
-    gl_view *v = ctx;
+    mj_view *v = ctx;
     v->data = mj_makeData(v->model);
     if (!v->data) return;
-    v->model->vis.global.offwidth = v->width;
-    v->model->vis.global.offheight = v->height;
     mjv_defaultOption(&v->option);
     mjv_defaultScene(&v->scene);
-    mjr_defaultContext(&v->context);
     mjv_makeScene(v->model, &v->scene, GEOMS);
     v->has_scene = true;
-    if (v->plain) v->scene.flags[mjRND_SHADOW] = v->scene.flags[mjRND_REFLECTION] = 0;
+}
+
+static void prepare_gl(void *ctx) {
+    mj_view *v = ctx;
+    v->model->vis.global.offwidth = v->width;
+    v->model->vis.global.offheight = v->height;
+    mjr_defaultContext(&v->context);
     mjr_makeContext(v->model, &v->context, mjFONTSCALE_150);
     v->has_context = true;
     mjr_setBuffer(mjFB_OFFSCREEN, &v->context);
 }
 
-static dc_status no_camera(const gl_view *v, const char *name) {
+static dc_status no_camera(const mj_view *v, const char *name) {
     char known[256] = "leave it out";
     for (int k = 0; k < v->model->ncam; k++) {
         const char *one = mj_id2name(v->model, mjOBJ_CAMERA, k);
@@ -113,7 +131,7 @@ static dc_status no_camera(const gl_view *v, const char *name) {
 }
 
 // OGBench's own view is the family's.
-static dc_status aim(gl_view *v, const char *camera) {
+static dc_status aim(mj_view *v, const char *camera) {
     const dc_sim *sim = v->base.spec.family->ops->sim;
     mjv_defaultCamera(&v->camera);
     if (!camera && !sim->camera) {
@@ -126,22 +144,38 @@ static dc_status aim(gl_view *v, const char *camera) {
     return v->camera.fixedcamid < 0 ? no_camera(v, camera) : DC_OK;
 }
 
-static dc_status build(gl_view *v, const dc_view_options *o) {
-    DC_TRY(v->base.spec.family->ops->sim->model(&v->base.spec, true, &v->model));
-    DC_TRY(aim(v, o->camera));
-    DC_TRY(dc_gl_open(&v->gl, o->gl));
-    DC_TRY(dc_mujoco_guard(prepare, v, NULL));
+static dc_status open_own(mj_view *v) {
+    DC_TRY(dc_stage_init(&v->stage, v->model));
+    DC_TRY(dc_set_init(&v->set, GEOMS));
+    return dc_canvas_new(&v->canvas, v->width, v->height);
+}
+
+static dc_status open_gl(mj_view *v, dc_gl_kind kind) {
+    DC_TRY(dc_gl_open(&v->gl, kind));
+    dc_status status = dc_mujoco_guard(prepare_gl, v, NULL);
     dc_gl_leave(&v->gl);
-    if (!v->data)
-        return dc_fail(DC_NO_MEMORY, NULL, "no memory for the state of %s", v->base.spec.name);
+    DC_TRY(status);
     if (v->context.currentBuffer == mjFB_OFFSCREEN) return DC_OK;
     return dc_fail(DC_UNSUPPORTED, "try --gl osmesa, or another driver",
                    "OpenGL draws to no picture in memory");
 }
 
+static dc_status build(mj_view *v, const dc_view_options *o) {
+    v->own = o->gl == DC_GL_OFF;
+    DC_TRY(v->base.spec.family->ops->sim->model(&v->base.spec, true, &v->model));
+    DC_TRY(aim(v, o->camera));
+    DC_TRY(dc_mujoco_guard(prepare, v, NULL));
+    if (!v->data)
+        return dc_fail(DC_NO_MEMORY, NULL, "no memory for the state of %s", v->base.spec.name);
+    return v->own ? open_own(v) : open_gl(v, o->gl);
+}
+
 static void free_view(dc_view *view) {
-    gl_view *v = (gl_view *)view;
+    mj_view *v = (mj_view *)view;
     if (v->has_context && dc_gl_enter(&v->gl) == DC_OK) mjr_freeContext(&v->context);
+    dc_canvas_free(v->canvas);
+    dc_set_fini(&v->set);
+    dc_stage_fini(&v->stage);
     if (v->has_scene) mjv_freeScene(&v->scene);
     mj_deleteData(v->data);
     mj_deleteModel(v->model);
@@ -150,19 +184,18 @@ static void free_view(dc_view *view) {
 }
 
 static double rate(const dc_view *view) {
-    const gl_view *v = (const gl_view *)view;
+    const mj_view *v = (const mj_view *)view;
     return 1 / (v->model->opt.timestep * view->spec.family->ops->sim->substeps);
 }
 
 dc_status dc_mujoco_view(dc_view **view, const dc_env_spec *spec, const dc_view_options *options) {
     static const dc_view_ops ops = {draw_row, rate, free_view};
     *view = NULL;
-    gl_view *v = calloc(1, sizeof *v);
+    mj_view *v = calloc(1, sizeof *v);
     if (!v) return dc_fail(DC_NO_MEMORY, NULL, "no memory for a view of %s", spec->name);
     v->base = (dc_view){&ops, *spec};
     v->width = options->width;
     v->height = options->height;
-    v->plain = options->plain;
     dc_status status = build(v, options);
     if (status == DC_OK)
         *view = &v->base;

@@ -1,0 +1,293 @@
+// Shadows: MuJoCo looks each fragment up in a map of 4096 x 4096 depths, most of which nothing asks for. Here only the
+// texels that fragments fall on are computed, at the places where the map has them: they are sorted into a
+// coarse grid, and each triangle visits the cells under it.
+#include "render/canvas.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { GRID = 128 }; // cells a side, at most
+static const float SLOPE = 1.5f, UNITS = 4.0f / 16777216; // by which casters are moved away from the light
+
+typedef struct texel { // of the map; depth: 1 nearest to the light, 0 farthest
+    float x, y, depth;
+    int lit; // in c->lit
+} texel;
+
+typedef struct bulb { // a light as a camera
+    float from[3], axis[3][3]; // right, up, ahead; `from` from the eye
+    float wide, nearest, farthest, size;
+    bool spot;
+} bulb;
+
+typedef struct grid {
+    float x0, y0, x1, y1, over_x, over_y; // of all texels; cells a texel
+    int side;
+    const int *start;  // (side * side + 1)
+    const float *deep; // (side * side) the farthest texel's depth
+    texel *list;       // by cell
+} grid;
+
+static float dot(const float a[3], const float b[3]) {
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+static void cross(const float a[3], const float b[3], float out[3]) {
+    out[0] = a[1] * b[2] - a[2] * b[1];
+    out[1] = a[2] * b[0] - a[0] * b[2];
+    out[2] = a[0] * b[1] - a[1] * b[0];
+}
+
+static void unit(float v[3]) {
+    float length = sqrtf(dot(v, v));
+    for (int k = 0; k < 3; k++)
+        v[k] = length < 1e-10f ? k == 2 : v[k] / length;
+}
+
+static void set_bulb(const dc_canvas *c, const dc_render_light *l, bulb *b) {
+    const dc_render_scene *s = c->scene;
+    const double turn = 3.14159265358979323846 / 180;
+    float other[3] = {-1, 0, 0}, up[3];
+    cross(l->dir, other, up);
+    if (!(dot(up, up) > 0.01f)) cross(l->dir, (float[3]){0, 1, 0}, up);
+    unit(up);
+    memcpy(b->axis[2], l->dir, sizeof b->axis[2]);
+    unit(b->axis[2]);
+    cross(b->axis[2], up, b->axis[0]);
+    unit(b->axis[0]);
+    cross(b->axis[0], b->axis[2], b->axis[1]);
+    unit(b->axis[1]);
+    for (int k = 0; k < 3; k++)
+        b->from[k] = l->pos[k] - s->eye[k];
+    double angle = 2 * (double)l->cutoff * (double)s->shadow_scale;
+    b->spot = l->spot;
+    b->wide = l->spot ? (float)tan((angle < 160 ? angle : 160) / 2 * turn) : s->shadow_clip;
+    b->nearest = s->nearest;
+    b->farthest = s->farthest;
+    b->size = (float)s->shadow_size;
+}
+
+// From the light's own axes (right, up, ahead) to -1 ... 1 twice and depth.
+static void project(const bulb *b, const float own[3], float out[3]) {
+    float range = b->farthest - b->nearest;
+    float over = b->spot ? 1 / (own[2] * b->wide) : 1 / b->wide;
+    out[0] = own[0] * over;
+    out[1] = own[1] * over;
+    out[2] = (b->farthest - own[2]) / range;
+    if (b->spot) out[2] *= b->nearest / own[2];
+}
+
+// ---- what is asked for ----
+
+static bool find_texel(const bulb *b, const float at[3], texel *t) {
+    float from[3], own[3], p[3];
+    for (int k = 0; k < 3; k++)
+        from[k] = at[k] - b->from[k];
+    for (int k = 0; k < 3; k++)
+        own[k] = dot(b->axis[k], from);
+    if (b->spot && own[2] <= 0) return false;
+    project(b, own, p);
+    if (!(fabsf(p[0]) < 1 && fabsf(p[1]) < 1 && p[2] < 1)) return false;
+    t->x = floorf((p[0] * 0.5f + 0.5f) * b->size) + 0.5f;
+    t->y = floorf((p[1] * 0.5f + 0.5f) * b->size) + 0.5f;
+    t->depth = p[2] > 0 ? p[2] : 0;
+    return true;
+}
+
+static void ask(dc_canvas *c, const bulb *b, int light) {
+    const dc_fragment *f = c->fragments.data;
+    const dc_lit *lit = c->lit.data;
+    c->shadow.point.count = 0;
+    for (int n = 0; n < c->fragments.count; n++) {
+        int index = (int)f[n].lights + light;
+        texel t = {.lit = index};
+        if (lit[index].rgb[0] + lit[index].rgb[1] + lit[index].rgb[2] <= 0) continue;
+        if (!find_texel(b, f[n].at, &t)) continue;
+        texel *new = dc_list_more(c, &c->shadow.point, sizeof *new);
+        if (!new) return;
+        *new = t;
+    }
+}
+
+static int cell_of(const grid *g, float x, float y) {
+    int i = (int)((x - g->x0) * g->over_x), j = (int)((y - g->y0) * g->over_y);
+    i = i < 0 ? 0 : i < g->side ? i : g->side - 1;
+    j = j < 0 ? 0 : j < g->side ? j : g->side - 1;
+    return j * g->side + i;
+}
+
+static void bound(grid *g, const texel *t, int count) {
+    *g = (grid){.x0 = INFINITY, .y0 = INFINITY, .x1 = -INFINITY, .y1 = -INFINITY, .side = 1};
+    for (int n = 0; n < count; n++) {
+        g->x0 = t[n].x < g->x0 ? t[n].x : g->x0;
+        g->x1 = t[n].x > g->x1 ? t[n].x : g->x1;
+        g->y0 = t[n].y < g->y0 ? t[n].y : g->y0;
+        g->y1 = t[n].y > g->y1 ? t[n].y : g->y1;
+    }
+    while (g->side < GRID && g->side * g->side * 4 < count)
+        g->side *= 2;
+    g->over_x = (float)g->side / (g->x1 - g->x0 + 1);
+    g->over_y = (float)g->side / (g->y1 - g->y0 + 1);
+}
+
+static bool room(dc_canvas *c, dc_list *list, int count, size_t size) {
+    list->count = 0;
+    while (list->most < count && !c->failed) {
+        list->count = list->most;
+        dc_list_more(c, list, size);
+    }
+    return !c->failed;
+}
+
+// Texels by cell, each cell's start, and how deep its texels lie.
+static bool sort(dc_canvas *c, grid *g) {
+    dc_shadow_scratch *s = &c->shadow;
+    const texel *t = s->point.data;
+    int count = s->point.count;
+    bound(g, t, count);
+    int cells = g->side * g->side;
+    if (!room(c, &s->start, 2 * cells + 1, sizeof(int))) return false;
+    if (!room(c, &s->order, count, sizeof *t)) return false;
+    int *start = s->start.data;
+    float *deep = (float *)(start + cells + 1);
+    memset(start, 0, ((size_t)cells + 1) * sizeof *start);
+    for (int k = 0; k < cells; k++)
+        deep[k] = INFINITY;
+    for (int n = 0; n < count; n++) {
+        int k = cell_of(g, t[n].x, t[n].y);
+        start[k + 1]++;
+        deep[k] = t[n].depth < deep[k] ? t[n].depth : deep[k];
+    }
+    for (int k = 0; k < cells; k++)
+        start[k + 1] += start[k];
+    texel *list = s->order.data;
+    for (int n = count - 1; n >= 0; n--) // from the end, each cell's end moves to its start
+        list[--start[cell_of(g, t[n].x, t[n].y) + 1]] = t[n];
+    for (int k = 0; k < cells; k++)
+        start[k] = start[k + 1];
+    start[cells] = count;
+    *g = (grid){g->x0, g->y0, g->x1, g->y1, g->over_x, g->over_y, g->side, start, deep, list};
+    return true;
+}
+
+// ---- what stands in the way ----
+
+typedef struct caster {
+    float x[3], y[3], z[3];
+} caster;
+
+static void visit(const grid *g, const caster *t, dc_lit *lit) {
+    float ax = t->x[1] - t->x[0], ay = t->y[1] - t->y[0], bx = t->x[2] - t->x[0], by = t->y[2] - t->y[0];
+    float area = ax * by - bx * ay;
+    if (area == 0) return;
+    float over = 1 / area, az = t->z[1] - t->z[0], bz = t->z[2] - t->z[0];
+    float zx = (az * by - bz * ay) * over, zy = (bz * ax - az * bx) * over;
+    float away = SLOPE * fmaxf(fabsf(zx), fabsf(zy)) + UNITS;
+    float top = fmaxf(t->z[0], fmaxf(t->z[1], t->z[2])) - away;
+    int low = cell_of(g, fminf(t->x[0], fminf(t->x[1], t->x[2])), fminf(t->y[0], fminf(t->y[1], t->y[2])));
+    int high = cell_of(g, fmaxf(t->x[0], fmaxf(t->x[1], t->x[2])), fmaxf(t->y[0], fmaxf(t->y[1], t->y[2])));
+    for (int j = low / g->side; j <= high / g->side; j++)
+        for (int k = j * g->side + low % g->side; k <= j * g->side + high % g->side; k++) {
+            if (top <= g->deep[k]) continue;
+            for (int n = g->start[k]; n < g->start[k + 1]; n++) {
+                const texel *p = &g->list[n];
+                float px = p->x - t->x[0], py = p->y - t->y[0];
+                float u = (px * by - py * bx) * over, v = (py * ax - px * ay) * over;
+                float z = t->z[0] + px * zx + py * zy;
+                if (u >= 0 && v >= 0 && u + v <= 1 && z <= 1 && z >= 0 && z - away > p->depth)
+                    lit[p->lit].reached = 0;
+            }
+        }
+}
+
+// A spot's triangle that reaches behind its near plane, cut off there: own[3] in the light's axes.
+static void visit_cut(const grid *g, const bulb *b, float own[3][3], dc_lit *lit) {
+    float kept[4][3], p[4][3];
+    int n = 0;
+    for (int k = 0; k < 3; k++) {
+        const float *from = own[k], *to = own[(k + 1) % 3];
+        if (from[2] >= b->nearest) memcpy(kept[n++], from, sizeof kept[0]);
+        if ((from[2] < b->nearest) == (to[2] < b->nearest)) continue;
+        float part = (b->nearest - from[2]) / (to[2] - from[2]);
+        for (int a = 0; a < 2; a++)
+            kept[n][a] = from[a] + part * (to[a] - from[a]);
+        kept[n++][2] = b->nearest;
+    }
+    for (int k = 0; k < n; k++) {
+        project(b, kept[k], p[k]);
+        for (int a = 0; a < 2; a++)
+            p[k][a] = 1 + (p[k][a] * 0.5f + 0.5f) * (b->size - 2);
+    }
+    for (int k = 2; k < n; k++)
+        visit(g, &(caster){{p[0][0], p[k - 1][0], p[k][0]}, {p[0][1], p[k - 1][1], p[k][1]},
+                           {p[0][2], p[k - 1][2], p[k][2]}}, lit);
+}
+
+// Rows of: shape's coordinates -> the light's axes.
+static void place_part(const dc_canvas *c, const bulb *b, const dc_render_part *p, float m[3][4]) {
+    for (int r = 0; r < 3; r++) {
+        float moved = 0;
+        for (int k = 0; k < 3; k++) {
+            m[r][k] = (b->axis[r][0] * p->turn[k] + b->axis[r][1] * p->turn[3 + k] + b->axis[r][2] * p->turn[6 + k]) *
+                      p->scale[k];
+            moved += b->axis[r][k] * (p->place[k] - c->scene->eye[k] - b->from[k]);
+        }
+        m[r][3] = moved;
+    }
+}
+
+static void find_corners(dc_seen *s, const bulb *b, const dc_shape *shape, float m[3][4]) {
+    const float *restrict px = shape->at[0], *restrict py = shape->at[1], *restrict pz = shape->at[2];
+    float *restrict x = s->x, *restrict y = s->y, *restrict z = s->z;
+    float range = 1 / (b->farthest - b->nearest), half = (b->size - 2) / 2, over = 1 / b->wide;
+    for (int v = 0; v < shape->vertices; v++) {
+        float u = m[0][0] * px[v] + m[0][1] * py[v] + m[0][2] * pz[v] + m[0][3];
+        float w = m[1][0] * px[v] + m[1][1] * py[v] + m[1][2] * pz[v] + m[1][3];
+        float d = m[2][0] * px[v] + m[2][1] * py[v] + m[2][2] * pz[v] + m[2][3];
+        float near = b->spot ? over / d : over, depth = (b->farthest - d) * range;
+        x[v] = 1 + (u * near + 1) * half;
+        y[v] = 1 + (w * near + 1) * half;
+        z[v] = b->spot ? d >= b->nearest ? depth * b->nearest / d : -1 : depth; // -1: too near
+    }
+}
+
+static void cut_triangle(const grid *g, const bulb *b, const dc_shape *shape, float m[3][4],
+                         const int32_t *corner, dc_lit *lit) {
+    float own[3][3];
+    for (int k = 0; k < 3; k++)
+        for (int r = 0; r < 3; r++)
+            own[k][r] = m[r][0] * shape->at[0][corner[k]] + m[r][1] * shape->at[1][corner[k]] +
+                        m[r][2] * shape->at[2][corner[k]] + m[r][3];
+    visit_cut(g, b, own, lit);
+}
+
+static void cast_part(dc_canvas *c, const bulb *b, const grid *g, const dc_render_part *p, dc_lit *lit) {
+    const dc_shape *shape = dc_view_level(c, p);
+    dc_seen *s = &c->seen;
+    float m[3][4];
+    if (!dc_seen_room(c, s, shape->vertices)) return;
+    place_part(c, b, p, m);
+    find_corners(s, b, shape, m);
+    for (int t = 0; t < shape->triangles; t++) {
+        const int32_t *k = shape->corner + 3 * t;
+        float x0 = s->x[k[0]], x1 = s->x[k[1]], x2 = s->x[k[2]];
+        float y0 = s->y[k[0]], y1 = s->y[k[1]], y2 = s->y[k[2]];
+        if (b->spot && fminf(s->z[k[0]], fminf(s->z[k[1]], s->z[k[2]])) < 0) {
+            cut_triangle(g, b, shape, m, k, lit);
+            continue;
+        }
+        if (fmaxf(x0, fmaxf(x1, x2)) < g->x0 || fminf(x0, fminf(x1, x2)) > g->x1) continue;
+        if (fmaxf(y0, fmaxf(y1, y2)) < g->y0 || fminf(y0, fminf(y1, y2)) > g->y1) continue;
+        visit(g, &(caster){{x0, x1, x2}, {y0, y1, y2}, {s->z[k[0]], s->z[k[1]], s->z[k[2]]}}, lit);
+    }
+}
+
+void dc_shadow_cast(dc_canvas *c, int k) {
+    bulb b;
+    grid g;
+    set_bulb(c, &c->scene->light[c->cast[k]], &b);
+    ask(c, &b, k);
+    if (c->failed || !c->shadow.point.count || !sort(c, &g)) return;
+    for (int p = 0; p < c->scene->parts && !c->failed; p++)
+        if (c->scene->part[p].shadows) cast_part(c, &b, &g, &c->scene->part[p], c->lit.data);
+}

@@ -1,0 +1,373 @@
+// Shapes: unit solids, divided as MuJoCo divides them, and meshes with levels of detail.
+#include "render/render.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double PI = 3.14159265358979323846;
+
+// ---- a list of corners that becomes a shape ----
+
+typedef struct vertex {
+    float at[3], normal[3];
+} vertex;
+
+typedef struct corners {
+    vertex *list; // three a triangle
+    int count, most;
+    bool failed;
+} corners;
+
+static void add_triangle(corners *c, vertex a, vertex b, vertex d) {
+    if (c->failed) return;
+    if (c->count + 3 > c->most) {
+        int most = 2 * c->most + 96;
+        vertex *list = most <= DC_SHAPE_MOST ? realloc(c->list, (size_t)most * sizeof *list) : NULL;
+        if (!list) {
+            c->failed = true;
+            return;
+        }
+        c->list = list;
+        c->most = most;
+    }
+    c->list[c->count++] = a;
+    c->list[c->count++] = b;
+    c->list[c->count++] = d;
+}
+
+// OpenGL's way of halving a quad.
+static void add_quad(corners *c, vertex a, vertex b, vertex d, vertex e) {
+    add_triangle(c, a, b, e);
+    add_triangle(c, b, d, e);
+}
+
+typedef struct welding {
+    const float *at; // (count, 3)
+    int32_t *slot;   // (mask + 1) vertex + 1, or 0
+    uint32_t mask;
+} welding;
+
+static uint32_t hash3(const uint32_t x[3]) {
+    uint32_t h = x[0] * 0x9e3779b1u ^ x[1] * 0x85ebca6bu ^ x[2] * 0xc2b2ae35u;
+    return (h ^ h >> 15) * 0x2c1b3c6du ^ h >> 13;
+}
+
+// The vertex at a place, a new one if there is none; equal is equal to the bit.
+static int weld(dc_shape *s, welding *w, const float at[3]) {
+    uint32_t bits[3];
+    float clean[3] = {at[0] + 0.0f, at[1] + 0.0f, at[2] + 0.0f}; // no -0
+    memcpy(bits, clean, sizeof bits);
+    for (uint32_t k = hash3(bits) & w->mask;; k = (k + 1) & w->mask) {
+        int v = w->slot[k] - 1;
+        if (v < 0) {
+            w->slot[k] = s->vertices + 1;
+            for (int a = 0; a < 3; a++)
+                s->at[a][s->vertices] = clean[a];
+            return s->vertices++;
+        }
+        if (s->at[0][v] == clean[0] && s->at[1][v] == clean[1] && s->at[2][v] == clean[2]) return v;
+    }
+}
+
+static void free_shape(dc_shape *s) {
+    for (int a = 0; a < 3; a++)
+        free(s->at[a]);
+    free(s->corner);
+    free(s->normal);
+    *s = (dc_shape){0};
+}
+
+static dc_status no_memory(void) {
+    return dc_fail(DC_NO_MEMORY, NULL, "no memory for a shape");
+}
+
+static bool reserve(dc_shape *s, int vertices, int triangles) {
+    size_t v = vertices ? (size_t)vertices : 1, t = triangles ? (size_t)triangles : 1;
+    for (int a = 0; a < 3; a++)
+        s->at[a] = malloc(v * sizeof(float));
+    s->corner = malloc(3 * t * sizeof *s->corner);
+    s->normal = malloc(9 * t * sizeof *s->normal);
+    return s->at[0] && s->at[1] && s->at[2] && s->corner && s->normal;
+}
+
+// Join equal vertices.
+static dc_status join(dc_shape *s, const vertex *list, int count) {
+    welding w = {.mask = 64};
+    while (w.mask < 2 * (uint32_t)count)
+        w.mask *= 2;
+    w.slot = calloc(w.mask--, sizeof *w.slot);
+    *s = (dc_shape){0};
+    if (!w.slot || !reserve(s, count, count / 3)) {
+        free(w.slot);
+        free_shape(s);
+        return no_memory();
+    }
+    s->triangles = count / 3;
+    for (int k = 0; k < count; k++) {
+        s->corner[k] = weld(s, &w, list[k].at);
+        memcpy(s->normal + 3 * k, list[k].normal, 3 * sizeof(float));
+    }
+    free(w.slot);
+    return DC_OK;
+}
+
+static void surround(dc_shapes *s) {
+    const dc_shape *f = &s->level[0];
+    double far = 0;
+    for (int a = 0; a < 3; a++) {
+        float low = INFINITY, high = -INFINITY;
+        for (int v = 0; v < f->vertices; v++) {
+            low = f->at[a][v] < low ? f->at[a][v] : low;
+            high = f->at[a][v] > high ? f->at[a][v] : high;
+        }
+        s->middle[a] = f->vertices ? (low + high) / 2 : 0;
+    }
+    for (int v = 0; v < f->vertices; v++) {
+        double r = 0;
+        for (int a = 0; a < 3; a++)
+            r += (f->at[a][v] - s->middle[a]) * (f->at[a][v] - s->middle[a]);
+        far = r > far ? r : far;
+    }
+    s->radius = (float)sqrt(far);
+}
+
+void dc_shapes_fini(dc_shapes *s) {
+    for (int k = 0; k < s->levels; k++)
+        free_shape(&s->level[k]);
+    s->levels = 0;
+}
+
+// ---- solids ----
+
+// A point of a sphere whose middle is at height `lift`.
+static vertex ball_point(double azimuth, double elevation, float lift) {
+    vertex v;
+    v.normal[0] = (float)(cos(azimuth) * cos(elevation));
+    v.normal[1] = (float)(sin(azimuth) * cos(elevation));
+    v.normal[2] = (float)sin(elevation);
+    memcpy(v.at, v.normal, sizeof v.at);
+    v.at[2] += lift;
+    return v;
+}
+
+static void add_half(corners *c, int sign, float lift, int slices, int stacks) {
+    for (int i = 0; i < stacks; i++)
+        for (int j = 0; j < slices; j++) {
+            double low = PI / 2 * sign * i / stacks, high = PI / 2 * sign * (i + 1) / stacks;
+            double a = 2 * PI * j / slices, b = 2 * PI * (j + 1 == slices ? 0 : j + 1) / slices;
+            vertex v1 = ball_point(a, low, lift), v2 = ball_point(b, low, lift);
+            vertex v3 = ball_point(b, high, lift), v4 = ball_point(a, high, lift);
+            vertex pole = {{0, 0, (float)sign + lift}, {0, 0, (float)sign}};
+            if (i == stacks - 1 && sign > 0)
+                add_triangle(c, v1, v2, pole);
+            else if (i == stacks - 1)
+                add_triangle(c, pole, v2, v1);
+            else if (sign > 0)
+                add_quad(c, v1, v2, v3, v4);
+            else
+                add_quad(c, v4, v3, v2, v1);
+        }
+}
+
+static vertex rim(double azimuth, float z) {
+    float x = (float)cos(azimuth), y = (float)sin(azimuth);
+    return (vertex){{x, y, z}, {x, y, 0}};
+}
+
+static void add_pipe(corners *c, int slices, int stacks) {
+    for (int i = 0; i < stacks; i++)
+        for (int j = 0; j < slices; j++) {
+            float low = 2.0f * (float)i / (float)stacks - 1;
+            float high = 2.0f * (float)(i + 1) / (float)stacks - 1;
+            double a = 2 * PI * j / slices, b = 2 * PI * (j + 1 == slices ? 0 : j + 1) / slices;
+            add_quad(c, rim(a, low), rim(b, low), rim(b, high), rim(a, high));
+        }
+}
+
+static void add_lid(corners *c, int sign, int slices) {
+    for (int j = 0; j < slices; j++) {
+        double a = 2 * PI * j / slices, b = 2 * PI * (j + 1 == slices ? 0 : j + 1) / slices;
+        float z = (float)sign;
+        vertex v1 = rim(a, z), v2 = rim(b, z), middle = {{0, 0, z}, {0, 0, z}};
+        memcpy(v1.normal, middle.normal, sizeof v1.normal);
+        memcpy(v2.normal, middle.normal, sizeof v2.normal);
+        if (sign > 0)
+            add_triangle(c, v1, v2, middle);
+        else
+            add_triangle(c, middle, v2, v1);
+    }
+}
+
+// A side of a box: the axis it looks along, and the two in it. Two triangles; shade.c divides it further.
+static void add_side(corners *c, int axis, int sign) {
+    int u = axis == 0 ? 1 : 0, v = axis == 2 ? 1 : 2;
+    vertex corner[4];
+    for (int k = 0; k < 4; k++) {
+        memset(&corner[k], 0, sizeof corner[k]);
+        corner[k].at[axis] = corner[k].normal[axis] = (float)sign;
+        corner[k].at[u] = k == 1 || k == 2 ? 1 : -1;
+        corner[k].at[v] = k >= 2 ? 1 : -1;
+    }
+    bool ahead = (axis == 1) != (sign > 0); // whether u to v turns outwards
+    if (ahead)
+        add_quad(c, corner[0], corner[1], corner[2], corner[3]);
+    else
+        add_quad(c, corner[3], corner[2], corner[1], corner[0]);
+}
+
+static void add_solid(corners *c, dc_solid solid, int slices, int stacks) {
+    switch (solid) {
+    case DC_SOLID_PLANE: add_quad(c, (vertex){{-1, -1, 0}, {0, 0, 1}}, (vertex){{1, -1, 0}, {0, 0, 1}},
+                                  (vertex){{1, 1, 0}, {0, 0, 1}}, (vertex){{-1, 1, 0}, {0, 0, 1}});
+        break;
+    case DC_SOLID_BOX:
+        for (int axis = 0; axis < 3; axis++) {
+            add_side(c, axis, 1);
+            add_side(c, axis, -1);
+        }
+        break;
+    case DC_SOLID_SPHERE:
+        add_half(c, 1, 0, slices, stacks / 2);
+        add_half(c, -1, 0, slices, stacks / 2);
+        break;
+    case DC_SOLID_TOP: add_half(c, 1, 1, slices, stacks / 2); break;
+    case DC_SOLID_BOTTOM: add_half(c, -1, -1, slices, stacks / 2); break;
+    case DC_SOLID_CYLINDER:
+        add_lid(c, 1, slices);
+        add_lid(c, -1, slices);
+        add_pipe(c, slices, stacks);
+        break;
+    default: add_pipe(c, slices, stacks); break;
+    }
+}
+
+dc_status dc_shapes_solid(dc_shapes *s, dc_solid solid, int slices, int stacks) {
+    *s = (dc_shapes){.light = solid == DC_SOLID_PLANE ? DC_LIT_PIXELS
+                              : solid == DC_SOLID_BOX ? DC_LIT_BOX
+                                                      : DC_LIT_CORNERS};
+    bool round = solid != DC_SOLID_PLANE && solid != DC_SOLID_BOX;
+    for (int k = 0; k < (round ? 3 : 1); k++) {
+        int around = slices >> k, high = k ? stacks >> (k + 1) : stacks;
+        corners c = {0};
+        if (k && (around < 6 || high < 2)) break;
+        add_solid(&c, solid, around, high);
+        dc_status status = c.failed ? no_memory() : join(&s->level[k], c.list, c.count);
+        free(c.list);
+        if (status != DC_OK) {
+            dc_shapes_fini(s);
+            return status;
+        }
+        s->level[k].error = k ? (float)(1 - cos(PI / around)) : 0;
+        s->levels++;
+    }
+    surround(s);
+    return DC_OK;
+}
+
+// ---- meshes ----
+
+enum { CELLS = 256 }; // of the first level's grid, across the mesh
+
+typedef struct cell {
+    int32_t place[3]; // in the grid
+    double sum[3];
+    int count;
+} cell;
+
+// Which cell each vertex lies in; cells get the mean of their vertices.
+static int group(const dc_shape *s, double side, const float low[3], int32_t *of, cell *cells,
+                 welding *w) {
+    int count = 0;
+    memset(w->slot, 0, ((size_t)w->mask + 1) * sizeof *w->slot);
+    for (int v = 0; v < s->vertices; v++) {
+        uint32_t place[3];
+        for (int a = 0; a < 3; a++)
+            place[a] = (uint32_t)((double)(s->at[a][v] - low[a]) / side);
+        uint32_t k = hash3(place) & w->mask;
+        while (w->slot[k] && memcmp(cells[w->slot[k] - 1].place, place, sizeof place) != 0)
+            k = (k + 1) & w->mask;
+        if (!w->slot[k]) {
+            cells[count] = (cell){0};
+            memcpy(cells[count].place, place, sizeof place);
+            w->slot[k] = ++count;
+        }
+        of[v] = w->slot[k] - 1;
+        for (int a = 0; a < 3; a++)
+            cells[of[v]].sum[a] += (double)s->at[a][v];
+        cells[of[v]].count++;
+    }
+    return count;
+}
+
+static bool write_level(dc_shape *to, const dc_shape *from, const int32_t *of, const cell *cells,
+                        int count) {
+    int kept = 0;
+    *to = (dc_shape){.vertices = count};
+    if (!reserve(to, count, from->triangles)) return false;
+    for (int v = 0; v < count; v++)
+        for (int a = 0; a < 3; a++)
+            to->at[a][v] = (float)(cells[v].sum[a] / cells[v].count);
+    for (int t = 0; t < from->triangles; t++) {
+        int a = of[from->corner[3 * t]], b = of[from->corner[3 * t + 1]], c = of[from->corner[3 * t + 2]];
+        if (a == b || b == c || a == c) continue;
+        int32_t *corner = to->corner + 3 * kept;
+        corner[0] = a, corner[1] = b, corner[2] = c;
+        memcpy(to->normal + 9 * kept, from->normal + 9 * t, 9 * sizeof(float));
+        kept++;
+    }
+    to->triangles = kept;
+    return true;
+}
+
+// A level whose cells are `side` wide.
+static bool add_level(dc_shapes *s, double side) {
+    const dc_shape *from = &s->level[s->levels - 1];
+    welding w = {.mask = 64};
+    while (w.mask < 2 * (uint32_t)from->vertices)
+        w.mask *= 2;
+    w.slot = calloc(w.mask--, sizeof *w.slot);
+    size_t n = (size_t)from->vertices + 1;
+    int32_t *of = malloc(n * sizeof *of);
+    cell *cells = malloc(n * sizeof *cells);
+    bool done = w.slot && of && cells;
+    float low[3];
+    for (int a = 0; a < 3; a++)
+        low[a] = s->middle[a] - s->radius;
+    if (done) {
+        int count = group(from, side, low, of, cells, &w);
+        done = write_level(&s->level[s->levels], from, of, cells, count);
+        s->level[s->levels].error = (float)(side / 4);
+        if (!done) free_shape(&s->level[s->levels]);
+    }
+    s->levels += done;
+    free(w.slot);
+    free(of);
+    free(cells);
+    return done;
+}
+
+dc_status dc_shapes_mesh(dc_shapes *s, const float *at, const float *normal, int triangles) {
+    *s = (dc_shapes){.light = DC_LIT_CORNERS};
+    corners c = {0};
+    for (int t = 0; t < triangles; t++) {
+        vertex v[3];
+        for (int k = 0; k < 3; k++) {
+            memcpy(v[k].at, at + 9 * t + 3 * k, sizeof v[k].at);
+            memcpy(v[k].normal, normal + 9 * t + 3 * k, sizeof v[k].normal);
+        }
+        add_triangle(&c, v[0], v[1], v[2]);
+    }
+    dc_status status = c.failed ? no_memory() : join(&s->level[0], c.list, c.count);
+    free(c.list);
+    if (status != DC_OK) return status;
+    s->levels = 1;
+    surround(s);
+    double side = 2.0 * (double)s->radius / CELLS;
+    for (int k = 1; k < DC_SHAPE_LEVELS && s->level[k - 1].triangles > 32 && side > 0; k++, side *= 2)
+        if (!add_level(s, side)) {
+            dc_shapes_fini(s);
+            return no_memory();
+        }
+    return DC_OK;
+}
