@@ -249,7 +249,7 @@ static void light_side(const dc_canvas *c, const dc_shade *s, const double own[3
 static void light_pixel(const dc_canvas *c, const dc_render_part *p, const dc_shade *s, const double weight[3],
                         bool shadows, float light[][3]) {
     int count = 1 + (shadows ? c->casting : 0);
-    double own[3], at[3], within[3], sum = 0;
+    double own[3], at[3];
     if (s->lattice >= 0) {
         mix(s->own, weight, own);
         light_side(c, s, own, count, light);
@@ -262,14 +262,12 @@ static void light_pixel(const dc_canvas *c, const dc_render_part *p, const dc_sh
         light_point(c, &p->surface, point, s->normal[0], shadows, light);
         return;
     }
-    for (int k = 0; k < 3; k++)
-        sum += within[k] = weight[k] > 0 ? weight[k] : 0;
-    for (int k = 0; k < 3; k++)
-        within[k] /= sum;
     for (int i = 0; i < count; i++) {
         double rgb[3];
-        mix(s->light[i], within, rgb);
+        mix(s->light[i], weight, rgb);
         narrow(rgb, light[i]);
+        for (int k = 0; k < 3; k++)
+            light[i][k] = clamp(light[i][k]);
     }
 }
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const float WORTH = 0.12f; // pixels by which a coarser shape may be off
+static const float WORTH = 0.0f; // pixels by which a coarser shape may be off
 
 static float dot(const float a[3], const float b[3]) {
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
