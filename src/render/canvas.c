@@ -33,14 +33,29 @@ dc_status dc_canvas_new(dc_canvas **canvas, int width, int height) {
     }
     dc_canvas_free(c);
     *canvas = NULL;
-    return dc_fail(DC_NO_MEMORY, "draw smaller", "no memory for a picture of %d x %d", width, height);
+    return dc_fail(DC_NO_MEMORY, "draw smaller", "no memory for a picture of %d x %d", width,
+                   height);
 }
 
 void dc_canvas_free(dc_canvas *c) {
     if (!c) return;
-    void *all[] = {c->depth, c->top, c->sample, c->records.data, c->shades.data, c->lattices.data,
-                   c->fragments.data, c->lit.data, c->hits.data, c->lattice_of.data, c->seen.x, c->seen.y,
-                   c->seen.z, c->seen.ix, c->seen.iy, c->shadow.point.data, c->shadow.start.data,
+    void *all[] = {c->depth,
+                   c->top,
+                   c->sample,
+                   c->records.data,
+                   c->shades.data,
+                   c->lattices.data,
+                   c->fragments.data,
+                   c->lit.data,
+                   c->hits.data,
+                   c->lattice_of.data,
+                   c->seen.x,
+                   c->seen.y,
+                   c->seen.z,
+                   c->seen.ix,
+                   c->seen.iy,
+                   c->shadow.point.data,
+                   c->shadow.start.data,
                    c->shadow.order.data};
     for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
         free(all[k]);
@@ -106,8 +121,10 @@ static void draw_band(dc_canvas *c) {
 static void write_band(const dc_canvas *c, uint8_t *rgb) {
     for (int y = 0; y < c->rows; y++)
         for (int x = 0; x < c->width; x++) {
-            const uint8_t *s = c->sample + ((size_t)y * (size_t)c->width + (size_t)x) * DC_RENDER_SAMPLES * 3;
-            uint8_t *to = rgb + ((size_t)(c->height - 1 - y - c->row) * (size_t)c->width + (size_t)x) * 3;
+            const uint8_t *s =
+                c->sample + ((size_t)y * (size_t)c->width + (size_t)x) * DC_RENDER_SAMPLES * 3;
+            uint8_t *to =
+                rgb + ((size_t)(c->height - 1 - y - c->row) * (size_t)c->width + (size_t)x) * 3;
             for (int k = 0; k < 3; k++)
                 to[k] = (uint8_t)((s[k] + s[3 + k] + s[6 + k] + s[9 + k] + 2) / 4);
         }

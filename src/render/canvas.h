@@ -12,12 +12,16 @@
 
 #include <stddef.h>
 
-enum { DC_FINE = 256, DC_BAND = 64 }; // places of a corner within a pixel; rows that are drawn at a time
+enum {
+    DC_FINE = 256,
+    DC_BAND = 64
+}; // places of a corner within a pixel; rows that are drawn at a time
 
 // A shape's corners as a camera (or a light) sees them.
 typedef struct dc_seen {
     int most;
-    float *x, *y, *z; // in pixels; of a camera z is 1 / depth, and <= 0 marks what is not to be used as it is
+    float *x, *y,
+        *z; // in pixels; of a camera z is 1 / depth, and <= 0 marks what is not to be used as it is
     int32_t *ix, *iy; // x and y in DC_FINE parts of a pixel
 } dc_seen;
 
@@ -30,11 +34,12 @@ typedef struct dc_record {
 // What shading needs of a triangle, seen from the eye: weights of its corners at a ray d are d . over[k].
 typedef struct dc_shade {
     double over[3][3];
-    float at[3][3];   // corners, from the eye
-    float own[3][3];  // corners in the shape's coordinates
+    float at[3][3];  // corners, from the eye
+    float own[3][3]; // corners in the shape's coordinates
     float normal[3][3];
-    float light[DC_RENDER_LIGHTS + 1][3][3]; // of corners: [0] without shadows, [1 + k] of the kth that has them
-    int lattice;                             // of a box's side: in dc_canvas.lattices, else -1
+    float light[DC_RENDER_LIGHTS + 1][3]
+               [3]; // of corners: [0] without shadows, [1 + k] of the kth that has them
+    int lattice;    // of a box's side: in dc_canvas.lattices, else -1
     int side;
 } dc_shade;
 
@@ -69,13 +74,13 @@ struct dc_canvas {
     int width, height;
     int row, rows; // the band
     const dc_render_scene *scene;
-    int casting;                         // lights that cast shadows, and which they are
+    int casting; // lights that cast shadows, and which they are
     int cast[DC_RENDER_LIGHTS];
-    float cosine[DC_RENDER_LIGHTS];      // of a spot's cutoff
-    float focal[2], centre[2];           // pixels a unit of x / depth; where the axis meets the canvas
-    float *depth;                        // (rows, width, 4) 1 / depth
-    int32_t *top;                        // (rows, width, 4) records, -1: none
-    uint8_t *sample;                     // (rows, width, 4, 3)
+    float cosine[DC_RENDER_LIGHTS]; // of a spot's cutoff
+    float focal[2], centre[2];      // pixels a unit of x / depth; where the axis meets the canvas
+    float *depth;                   // (rows, width, 4) 1 / depth
+    int32_t *top;                   // (rows, width, 4) records, -1: none
+    uint8_t *sample;                // (rows, width, 4, 3)
     dc_list records, shades, lattices, fragments, lit, hits;
     dc_list lattice_of; // (parts, 6) int
     dc_seen seen;
@@ -100,8 +105,8 @@ void dc_raster_part(dc_canvas *c, int part, const dc_shape *shape);
 void dc_raster_clear(dc_canvas *c, const dc_render_part *part, const dc_shape *shape, int triangle);
 
 // shade.c
-void dc_shade_opaque(dc_canvas *c);          // c->top -> c->fragments
-void dc_shade_sum(dc_canvas *c);             // and their shadows -> c->sample
+void dc_shade_opaque(dc_canvas *c); // c->top -> c->fragments
+void dc_shade_sum(dc_canvas *c);    // and their shadows -> c->sample
 void dc_shade_sky(dc_canvas *c);
 void dc_shade_clear(dc_canvas *c, int part); // blends a see-through part
 

@@ -32,7 +32,8 @@ static int64_t most(int64_t a, int64_t b, int64_t c) {
 static void set_edge(sweep *s, int k, corner a, corner b) {
     int64_t dx = b.x - a.x, dy = b.y - a.y;
     int64_t px = (int64_t)s->x0 * DC_FINE - a.x, py = (int64_t)s->y0 * DC_FINE - a.y;
-    bool ours = dy < 0 || (dy == 0 && dx > 0); // a sample on the edge belongs to one of its two triangles
+    bool ours =
+        dy < 0 || (dy == 0 && dx > 0); // a sample on the edge belongs to one of its two triangles
     s->edge[k] = dx * py - dy * px - (ours ? 0 : 1);
     s->right[k] = -dy * DC_FINE;
     s->up[k] = dx * DC_FINE;
@@ -112,7 +113,8 @@ static void sweep_over(dc_canvas *c, const sweep *s, dc_record new, int *record)
         for (int x = s->x0; x <= s->x1; x++) {
             float here[DC_RENDER_SAMPLES];
             size_t at = (row + (size_t)x) * DC_RENDER_SAMPLES;
-            int hit = test_pixel(s, e, z + s->depth_right * (float)(x - s->x0), c->depth + at, here);
+            int hit =
+                test_pixel(s, e, z + s->depth_right * (float)(x - s->x0), c->depth + at, here);
             for (int k = 0; k < 3; k++)
                 e[k] += s->right[k];
             if (!hit) continue;
@@ -137,11 +139,16 @@ typedef struct point {
 static double inside(const dc_canvas *c, const point *p, int plane) {
     double reach = 8000;
     switch (plane) {
-    case 0: return p->w - (double)c->scene->nearest;
-    case 1: return reach * p->w + (double)c->focal[0] * p->x;
-    case 2: return reach * p->w - (double)c->focal[0] * p->x;
-    case 3: return reach * p->w + (double)c->focal[1] * p->y;
-    default: return reach * p->w - (double)c->focal[1] * p->y;
+    case 0:
+        return p->w - (double)c->scene->nearest;
+    case 1:
+        return reach * p->w + (double)c->focal[0] * p->x;
+    case 2:
+        return reach * p->w - (double)c->focal[0] * p->x;
+    case 3:
+        return reach * p->w + (double)c->focal[1] * p->y;
+    default:
+        return reach * p->w - (double)c->focal[1] * p->y;
     }
 }
 
@@ -193,11 +200,13 @@ static void draw_clipped(dc_canvas *c, const dc_render_part *p, dc_record new) {
     point list[CLIPPED];
     int record = -1;
     for (int k = 0; k < 3; k++)
-        list[p->flip ? 2 - k : k] = find_point(c, p, new.shape, new.shape->corner[3 * new.triangle + k]);
+        list[p->flip ? 2 - k : k] =
+            find_point(c, p, new.shape, new.shape->corner[3 * new.triangle + k]);
     int n = clip(c, list, 3);
     for (int k = 2; k < n; k++) {
         sweep s;
-        if (set_sweep(c, &s, on_canvas(c, list[0]), on_canvas(c, list[k - 1]), on_canvas(c, list[k])))
+        if (set_sweep(c, &s, on_canvas(c, list[0]), on_canvas(c, list[k - 1]),
+                      on_canvas(c, list[k])))
             sweep_over(c, &s, new, &record);
     }
 }
@@ -217,7 +226,8 @@ static void draw(dc_canvas *c, const dc_render_part *p, const dc_shape *shape, i
     corner q[3] = {{seen->ix[a], seen->iy[a], (double)seen->z[a]},
                    {seen->ix[b], seen->iy[b], (double)seen->z[b]},
                    {seen->ix[d], seen->iy[d], (double)seen->z[d]}};
-    if (set_sweep(c, &s, q[0], q[1], q[2])) sweep_over(c, &s, (dc_record){shape, part, t, -1}, &record);
+    if (set_sweep(c, &s, q[0], q[1], q[2]))
+        sweep_over(c, &s, (dc_record){shape, part, t, -1}, &record);
 }
 
 void dc_raster_part(dc_canvas *c, int part, const dc_shape *shape) {
@@ -225,6 +235,7 @@ void dc_raster_part(dc_canvas *c, int part, const dc_shape *shape) {
         draw(c, &c->scene->part[part], shape, part, t);
 }
 
-void dc_raster_clear(dc_canvas *c, const dc_render_part *part, const dc_shape *shape, int triangle) {
+void dc_raster_clear(dc_canvas *c, const dc_render_part *part, const dc_shape *shape,
+                     int triangle) {
     draw(c, part, shape, -1, triangle);
 }

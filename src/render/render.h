@@ -104,14 +104,14 @@ typedef struct dc_render_light {
 } dc_render_light;
 
 typedef struct dc_render_scene {
-    float eye[3], right[3], up[3], forward[3];       // unit vectors
+    float eye[3], right[3], up[3], forward[3];         // unit vectors
     float nearest, farthest, left, bottom, wide, high; // frustum at `nearest`
     int parts, clears, lights;
     const dc_render_part *part;
     const int *clear; // (clears) see-through parts, the nearest first
     const dc_render_light *light;
-    const dc_texture *sky; // Nullable
-    int shadow_size;                // of a light's map, in texels; 0: no shadows
+    const dc_texture *sky;           // Nullable
+    int shadow_size;                 // of a light's map, in texels; 0: no shadows
     float shadow_clip, shadow_scale; // half a map's width for dir; share of a spot's cutoff
 } dc_render_scene;
 

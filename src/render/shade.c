@@ -45,7 +45,8 @@ static float arriving(const dc_canvas *c, int k, const float at[3], float to[3])
     }
     for (int a = 0; a < 3; a++)
         to[a] = l->pos[a] - c->scene->eye[a] - at[a];
-    float far = sqrtf(dot(to, to)), share = 1 / (l->fade[0] + far * (l->fade[1] + far * l->fade[2]));
+    float far = sqrtf(dot(to, to)),
+          share = 1 / (l->fade[0] + far * (l->fade[1] + far * l->fade[2]));
     unit(to);
     if (l->cutoff > 90) return share;
     float cosine = -dot(to, l->dir);
@@ -76,7 +77,8 @@ static void light_point(const dc_canvas *c, const dc_render_surface *m, const fl
         }
         lit = lit > 0 ? lit : 0;
         for (int a = 0; a < 3; a++)
-            sum[a] += share * ((l->ambient[a] + l->diffuse[a] * lit) * m->rgba[a] + l->specular[a] * shine);
+            sum[a] += share *
+                      ((l->ambient[a] + l->diffuse[a] * lit) * m->rgba[a] + l->specular[a] * shine);
     }
     for (int k = 0; k <= (shadows ? c->casting : 0); k++)
         for (int a = 0; a < 3; a++)
@@ -109,8 +111,8 @@ static void cross(const float a[3], const float b[3], double out[3]) {
     }
 }
 
-static void set_triangle(const dc_canvas *c, dc_shade *s, const dc_render_part *p, const dc_shape *shape,
-                         int triangle) {
+static void set_triangle(const dc_canvas *c, dc_shade *s, const dc_render_part *p,
+                         const dc_shape *shape, int triangle) {
     s->lattice = -1;
     s->side = triangle / 2;
     for (int k = 0; k < 3; k++) {
@@ -191,7 +193,8 @@ static void narrow(const double from[3], float to[3]) {
         to[k] = (float)from[k];
 }
 
-static void texture_point(const dc_render_surface *m, const dc_shade *s, const double weight[3], double out[3]) {
+static void texture_point(const dc_render_surface *m, const dc_shade *s, const double weight[3],
+                          double out[3]) {
     mix(s->own, weight, out);
     for (int k = 0; k < 3; k++)
         out[k] = out[k] * (double)m->gain[k] + (double)m->shift[k];
@@ -215,9 +218,10 @@ static void look(const dc_canvas *c, const dc_render_surface *m, const dc_shade 
     dc_texture_look(m->texture, at, next[0], next[1], rgb);
 }
 
-static void mix_lattice(const float l[DC_LATTICE * DC_LATTICE][3], int cell, bool turned, float fu, float fv,
-                        float rgb[3]) {
-    const float *a = l[cell], *b = l[cell + 1], *c = l[cell + DC_LATTICE], *d = l[cell + DC_LATTICE + 1];
+static void mix_lattice(const float l[DC_LATTICE * DC_LATTICE][3], int cell, bool turned, float fu,
+                        float fv, float rgb[3]) {
+    const float *a = l[cell], *b = l[cell + 1], *c = l[cell + DC_LATTICE],
+                *d = l[cell + DC_LATTICE + 1];
     for (int k = 0; k < 3; k++) {
         if (turned && fv >= fu)
             rgb[k] = a[k] + fv * (c[k] - a[k]) + fu * (d[k] - c[k]);
@@ -230,7 +234,8 @@ static void mix_lattice(const float l[DC_LATTICE * DC_LATTICE][3], int cell, boo
     }
 }
 
-static void light_side(const dc_canvas *c, const dc_shade *s, const double own[3], int count, float light[][3]) {
+static void light_side(const dc_canvas *c, const dc_shade *s, const double own[3], int count,
+                       float light[][3]) {
     int axes[2], cell[2];
     float part[2];
     bool turned = side_axes(s->side, axes);
@@ -242,12 +247,13 @@ static void light_side(const dc_canvas *c, const dc_shade *s, const double own[3
     }
     const dc_lattice *l = (const dc_lattice *)c->lattices.data + s->lattice;
     for (int i = 0; i < count; i++)
-        mix_lattice(l->light[i], cell[1] * DC_LATTICE + cell[0], turned, part[0], part[1], light[i]);
+        mix_lattice(l->light[i], cell[1] * DC_LATTICE + cell[0], turned, part[0], part[1],
+                    light[i]);
 }
 
 // Light of a pixel without its texture: light[0 .. casting], or light[0] alone.
-static void light_pixel(const dc_canvas *c, const dc_render_part *p, const dc_shade *s, const double weight[3],
-                        bool shadows, float light[][3]) {
+static void light_pixel(const dc_canvas *c, const dc_render_part *p, const dc_shade *s,
+                        const double weight[3], bool shadows, float light[][3]) {
     int count = 1 + (shadows ? c->casting : 0);
     double own[3], at[3];
     if (s->lattice >= 0) {
@@ -292,7 +298,8 @@ static void add_fragment(dc_canvas *c, int x, int y, int samples, dc_record *r) 
     light_pixel(c, p, s, weight, true, light);
     if (p->surface.texture) look(c, &p->surface, s, x, y, weight, rgb);
     mix(s->at, weight, at);
-    *f = (dc_fragment){.pixel = (y - c->row) * c->width + x, .samples = samples, .lights = (uint32_t)c->lit.count};
+    *f = (dc_fragment){
+        .pixel = (y - c->row) * c->width + x, .samples = samples, .lights = (uint32_t)c->lit.count};
     narrow(at, f->at);
     for (int k = 0; k < 3; k++)
         f->own[k] = light[0][k] * rgb[k];
@@ -309,7 +316,8 @@ void dc_shade_opaque(dc_canvas *c) {
     dc_record *records = c->records.data;
     for (int y = 0; y < c->rows; y++)
         for (int x = 0; x < c->width; x++) {
-            const int32_t *top = c->top + ((size_t)y * (size_t)c->width + (size_t)x) * DC_RENDER_SAMPLES;
+            const int32_t *top =
+                c->top + ((size_t)y * (size_t)c->width + (size_t)x) * DC_RENDER_SAMPLES;
             for (int i = 0, done = 0; i < DC_RENDER_SAMPLES; i++) {
                 int same = 0;
                 if (top[i] < 0 || done >> i & 1) continue;
@@ -364,7 +372,8 @@ void dc_shade_sky(dc_canvas *c) {
         }
         for (int i = 0; i < DC_RENDER_SAMPLES; i++)
             for (int k = 0; k < 3 && top[i] < 0; k++)
-                c->sample[((size_t)n * DC_RENDER_SAMPLES + (size_t)i) * 3 + (size_t)k] = byte(rgb[k]);
+                c->sample[((size_t)n * DC_RENDER_SAMPLES + (size_t)i) * 3 + (size_t)k] =
+                    byte(rgb[k]);
     }
 }
 

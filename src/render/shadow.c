@@ -7,14 +7,15 @@
 #include <string.h>
 
 enum { GRID = 128 }; // cells a side, at most
-static const float SLOPE = 1.5f, UNITS = 4.0f / 16777216; // by which casters are moved away from the light
+static const float SLOPE = 1.5f,
+                   UNITS = 4.0f / 16777216; // by which casters are moved away from the light
 
 typedef struct texel { // of the map; depth: 1 nearest to the light, 0 farthest
     float x, y, depth;
     int lit; // in c->lit
 } texel;
 
-typedef struct bulb { // a light as a camera
+typedef struct bulb {          // a light as a camera
     float from[3], axis[3][3]; // right, up, ahead; `from` from the eye
     float wide, nearest, farthest, size;
     bool spot;
@@ -177,15 +178,18 @@ typedef struct caster {
 } caster;
 
 static void visit(const grid *g, const caster *t, dc_lit *lit) {
-    float ax = t->x[1] - t->x[0], ay = t->y[1] - t->y[0], bx = t->x[2] - t->x[0], by = t->y[2] - t->y[0];
+    float ax = t->x[1] - t->x[0], ay = t->y[1] - t->y[0], bx = t->x[2] - t->x[0],
+          by = t->y[2] - t->y[0];
     float area = ax * by - bx * ay;
     if (area == 0) return;
     float over = 1 / area, az = t->z[1] - t->z[0], bz = t->z[2] - t->z[0];
     float zx = (az * by - bz * ay) * over, zy = (bz * ax - az * bx) * over;
     float away = SLOPE * fmaxf(fabsf(zx), fabsf(zy)) + UNITS;
     float top = fmaxf(t->z[0], fmaxf(t->z[1], t->z[2])) - away;
-    int low = cell_of(g, fminf(t->x[0], fminf(t->x[1], t->x[2])), fminf(t->y[0], fminf(t->y[1], t->y[2])));
-    int high = cell_of(g, fmaxf(t->x[0], fmaxf(t->x[1], t->x[2])), fmaxf(t->y[0], fmaxf(t->y[1], t->y[2])));
+    int low = cell_of(g, fminf(t->x[0], fminf(t->x[1], t->x[2])),
+                      fminf(t->y[0], fminf(t->y[1], t->y[2])));
+    int high = cell_of(g, fmaxf(t->x[0], fmaxf(t->x[1], t->x[2])),
+                       fmaxf(t->y[0], fmaxf(t->y[1], t->y[2])));
     for (int j = low / g->side; j <= high / g->side; j++)
         for (int k = j * g->side + low % g->side; k <= j * g->side + high % g->side; k++) {
             if (top <= g->deep[k]) continue;
@@ -219,8 +223,11 @@ static void visit_cut(const grid *g, const bulb *b, float own[3][3], dc_lit *lit
             p[k][a] = 1 + (p[k][a] * 0.5f + 0.5f) * (b->size - 2);
     }
     for (int k = 2; k < n; k++)
-        visit(g, &(caster){{p[0][0], p[k - 1][0], p[k][0]}, {p[0][1], p[k - 1][1], p[k][1]},
-                           {p[0][2], p[k - 1][2], p[k][2]}}, lit);
+        visit(g,
+              &(caster){{p[0][0], p[k - 1][0], p[k][0]},
+                        {p[0][1], p[k - 1][1], p[k][1]},
+                        {p[0][2], p[k - 1][2], p[k][2]}},
+              lit);
 }
 
 // Rows of: shape's coordinates -> the light's axes.
@@ -228,7 +235,8 @@ static void place_part(const dc_canvas *c, const bulb *b, const dc_render_part *
     for (int r = 0; r < 3; r++) {
         float moved = 0;
         for (int k = 0; k < 3; k++) {
-            m[r][k] = (b->axis[r][0] * p->turn[k] + b->axis[r][1] * p->turn[3 + k] + b->axis[r][2] * p->turn[6 + k]) *
+            m[r][k] = (b->axis[r][0] * p->turn[k] + b->axis[r][1] * p->turn[3 + k] +
+                       b->axis[r][2] * p->turn[6 + k]) *
                       p->scale[k];
             moved += b->axis[r][k] * (p->place[k] - c->scene->eye[k] - b->from[k]);
         }
@@ -237,7 +245,8 @@ static void place_part(const dc_canvas *c, const bulb *b, const dc_render_part *
 }
 
 static void find_corners(dc_seen *s, const bulb *b, const dc_shape *shape, float m[3][4]) {
-    const float *restrict px = shape->at[0], *restrict py = shape->at[1], *restrict pz = shape->at[2];
+    const float *restrict px = shape->at[0], *restrict py = shape->at[1],
+                          *restrict pz = shape->at[2];
     float *restrict x = s->x, *restrict y = s->y, *restrict z = s->z;
     float range = 1 / (b->farthest - b->nearest), half = (b->size - 2) / 2, over = 1 / b->wide;
     for (int v = 0; v < shape->vertices; v++) {
@@ -261,7 +270,8 @@ static void cut_triangle(const grid *g, const bulb *b, const dc_shape *shape, fl
     visit_cut(g, b, own, lit);
 }
 
-static void cast_part(dc_canvas *c, const bulb *b, const grid *g, const dc_render_part *p, dc_lit *lit) {
+static void cast_part(dc_canvas *c, const bulb *b, const grid *g, const dc_render_part *p,
+                      dc_lit *lit) {
     const dc_shape *shape = dc_view_level(c, p);
     dc_seen *s = &c->seen;
     float m[3][4];

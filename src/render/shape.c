@@ -218,8 +218,9 @@ static void add_side(corners *c, int axis, int sign) {
 
 static void add_solid(corners *c, dc_solid solid, int slices, int stacks) {
     switch (solid) {
-    case DC_SOLID_PLANE: add_quad(c, (vertex){{-1, -1, 0}, {0, 0, 1}}, (vertex){{1, -1, 0}, {0, 0, 1}},
-                                  (vertex){{1, 1, 0}, {0, 0, 1}}, (vertex){{-1, 1, 0}, {0, 0, 1}});
+    case DC_SOLID_PLANE:
+        add_quad(c, (vertex){{-1, -1, 0}, {0, 0, 1}}, (vertex){{1, -1, 0}, {0, 0, 1}},
+                 (vertex){{1, 1, 0}, {0, 0, 1}}, (vertex){{-1, 1, 0}, {0, 0, 1}});
         break;
     case DC_SOLID_BOX:
         for (int axis = 0; axis < 3; axis++) {
@@ -231,14 +232,20 @@ static void add_solid(corners *c, dc_solid solid, int slices, int stacks) {
         add_half(c, 1, 0, slices, stacks / 2);
         add_half(c, -1, 0, slices, stacks / 2);
         break;
-    case DC_SOLID_TOP: add_half(c, 1, 1, slices, stacks / 2); break;
-    case DC_SOLID_BOTTOM: add_half(c, -1, -1, slices, stacks / 2); break;
+    case DC_SOLID_TOP:
+        add_half(c, 1, 1, slices, stacks / 2);
+        break;
+    case DC_SOLID_BOTTOM:
+        add_half(c, -1, -1, slices, stacks / 2);
+        break;
     case DC_SOLID_CYLINDER:
         add_lid(c, 1, slices);
         add_lid(c, -1, slices);
         add_pipe(c, slices, stacks);
         break;
-    default: add_pipe(c, slices, stacks); break;
+    default:
+        add_pipe(c, slices, stacks);
+        break;
     }
 }
 
@@ -309,7 +316,8 @@ static bool write_level(dc_shape *to, const dc_shape *from, const int32_t *of, c
         for (int a = 0; a < 3; a++)
             to->at[a][v] = (float)(cells[v].sum[a] / cells[v].count);
     for (int t = 0; t < from->triangles; t++) {
-        int a = of[from->corner[3 * t]], b = of[from->corner[3 * t + 1]], c = of[from->corner[3 * t + 2]];
+        int a = of[from->corner[3 * t]], b = of[from->corner[3 * t + 1]],
+            c = of[from->corner[3 * t + 2]];
         if (a == b || b == c || a == c) continue;
         int32_t *corner = to->corner + 3 * kept;
         corner[0] = a, corner[1] = b, corner[2] = c;
@@ -364,7 +372,8 @@ dc_status dc_shapes_mesh(dc_shapes *s, const float *at, const float *normal, int
     s->levels = 1;
     surround(s);
     double side = 2.0 * (double)s->radius / CELLS;
-    for (int k = 1; k < DC_SHAPE_LEVELS && s->level[k - 1].triangles > 32 && side > 0; k++, side *= 2)
+    for (int k = 1; k < DC_SHAPE_LEVELS && s->level[k - 1].triangles > 32 && side > 0;
+         k++, side *= 2)
         if (!add_level(s, side)) {
             dc_shapes_fini(s);
             return no_memory();

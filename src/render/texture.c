@@ -76,7 +76,8 @@ static int wrap(int k, int n) {
     return m < 0 ? m + n : m;
 }
 
-static void blend_texels(const dc_texture *t, int level, int face, const double st[2], float rgb[3]) {
+static void blend_texels(const dc_texture *t, int level, int face, const double st[2],
+                         float rgb[3]) {
     int w = t->width[level], h = t->height[level];
     double u = st[0] * w - 0.5, v = st[1] * h - 0.5, left = floor(u), low = floor(v);
     float fx = (float)(u - left), fy = (float)(v - low);
@@ -98,7 +99,8 @@ static void blend_texels(const dc_texture *t, int level, int face, const double 
 }
 
 // Two levels are mixed only around the middle between them: `span` is in texels of the first.
-static void mix_levels(const dc_texture *t, int face, const double st[2], double span, float rgb[3]) {
+static void mix_levels(const dc_texture *t, int face, const double st[2], double span,
+                       float rgb[3]) {
     int exponent;
     double mantissa = 2 * frexp(span * 1.2374368670764582, &exponent); // 3.5 / (2 sqrt 2)
     int level = span > 0 ? exponent - 1 : 0;

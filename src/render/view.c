@@ -95,7 +95,8 @@ void dc_view_corners(dc_canvas *c, const dc_render_part *part, const dc_shape *s
     float m[3][4];
     if (!dc_seen_room(c, &c->seen, shape->vertices)) return;
     place_part(s, part, m);
-    const float *restrict px = shape->at[0], *restrict py = shape->at[1], *restrict pz = shape->at[2];
+    const float *restrict px = shape->at[0], *restrict py = shape->at[1],
+                          *restrict pz = shape->at[2];
     float *restrict x = c->seen.x, *restrict y = c->seen.y, *restrict z = c->seen.z;
     int32_t *restrict ix = c->seen.ix, *restrict iy = c->seen.iy;
     float fx = c->focal[0], fy = c->focal[1], cx = c->centre[0], cy = c->centre[1];

@@ -9,7 +9,8 @@
 // ---- what never changes ----
 
 static dc_status no(const char *what) {
-    return dc_fail(DC_UNSUPPORTED, "--gl auto draws it by OpenGL", "the renderer draws no %s", what);
+    return dc_fail(DC_UNSUPPORTED, "--gl auto draws it by OpenGL", "the renderer draws no %s",
+                   what);
 }
 
 static dc_status check(const mjModel *m) {
@@ -20,7 +21,8 @@ static dc_status check(const mjModel *m) {
     for (int k = 0; k < m->ngeom; k++) {
         bool plane = m->geom_type[k] == mjGEOM_PLANE, box = m->geom_type[k] == mjGEOM_BOX;
         int mat = m->geom_matid[k];
-        if (plane && (m->geom_size[3 * k] <= 0 || m->geom_size[3 * k + 1] <= 0)) return no("endless planes");
+        if (plane && (m->geom_size[3 * k] <= 0 || m->geom_size[3 * k + 1] <= 0))
+            return no("endless planes");
         if ((plane || box) && mat >= 0 && m->mat_reflectance[mat] > 0) return no("mirrors");
     }
     for (int k = 0; k < m->ntex; k++)
@@ -48,17 +50,20 @@ static void find_normal(const float *a, const float *b, const float *c, float ou
 static dc_status add_mesh(dc_shapes *shapes, const mjModel *m, int mesh) {
     int count = m->mesh_facenum[mesh], first = m->mesh_faceadr[mesh];
     bool textured = m->mesh_texcoordadr[mesh] >= 0;
-    float *at = malloc(((size_t)count * 9 + 1) * sizeof *at), *normal = malloc(((size_t)count * 9 + 1) * sizeof *at);
+    float *at = malloc(((size_t)count * 9 + 1) * sizeof *at),
+          *normal = malloc(((size_t)count * 9 + 1) * sizeof *at);
     for (int t = 0; at && normal && t < count; t++) {
         float flat[3], *corner = at + 9 * t, *out = normal + 9 * t;
         for (int k = 0; k < 3; k++)
-            memcpy(corner + 3 * k, m->mesh_vert + 3 * (m->mesh_face[3 * (first + t) + k] + m->mesh_vertadr[mesh]),
+            memcpy(corner + 3 * k,
+                   m->mesh_vert + 3 * (m->mesh_face[3 * (first + t) + k] + m->mesh_vertadr[mesh]),
                    3 * sizeof(float));
         find_normal(corner, corner + 3, corner + 6, flat);
         for (int k = 0; k < 3; k++) {
-            const float *own =
-                m->mesh_normal + 3 * (m->mesh_facenormal[3 * (first + t) + k] + m->mesh_normaladr[mesh]);
-            bool near = textured || !(own[0] * flat[0] + own[1] * flat[1] + own[2] * flat[2] < 0.8f);
+            const float *own = m->mesh_normal + 3 * (m->mesh_facenormal[3 * (first + t) + k] +
+                                                     m->mesh_normaladr[mesh]);
+            bool near =
+                textured || !(own[0] * flat[0] + own[1] * flat[1] + own[2] * flat[2] < 0.8f);
             memcpy(out + 3 * k, near ? own : flat, sizeof flat);
         }
     }
@@ -87,8 +92,8 @@ static dc_status add_textures(dc_stage *s, const mjModel *m) {
     for (int k = 0; k < m->ntex; k++) {
         int w = m->tex_width[k], h = m->tex_height[k];
         bool flat = m->tex_type[k] == mjTEXTURE_2D;
-        DC_TRY(dc_texture_init(&s->texture[k], m->tex_data + m->tex_adr[k], w, flat ? h : w, m->tex_nchannel[k],
-                               !flat, w == h));
+        DC_TRY(dc_texture_init(&s->texture[k], m->tex_data + m->tex_adr[k], w, flat ? h : w,
+                               m->tex_nchannel[k], !flat, w == h));
         s->textures++;
         if (m->tex_type[k] == mjTEXTURE_SKYBOX && s->sky < 0) s->sky = k;
     }
@@ -100,7 +105,9 @@ dc_status dc_stage_init(dc_stage *s, const mjModel *m) {
     dc_status status;
     DC_TRY(check(m));
     for (int k = 0; k < DC_SOLIDS; k++)
-        DC_GOTO(dc_shapes_solid(&s->solid[k], (dc_solid)k, m->vis.quality.numslices, m->vis.quality.numstacks), fail);
+        DC_GOTO(dc_shapes_solid(&s->solid[k], (dc_solid)k, m->vis.quality.numslices,
+                                m->vis.quality.numstacks),
+                fail);
     DC_GOTO(add_meshes(s, m), fail);
     DC_GOTO(add_textures(s, m), fail);
     return DC_OK;
@@ -143,7 +150,8 @@ void dc_set_fini(dc_set *set) {
     *set = (dc_set){0};
 }
 
-static void set_texture(dc_render_surface *s, const dc_stage *stage, const mjModel *m, const mjvGeom *g) {
+static void set_texture(dc_render_surface *s, const dc_stage *stage, const mjModel *m,
+                        const mjvGeom *g) {
     int id = g->matid >= 0 ? m->mat_texid[mjNTEXROLE * g->matid + mjTEXROLE_RGB] : -1;
     if (id < 0 || id >= stage->textures) return;
     bool uniform = m->mat_texuniform[g->matid], mesh = g->type == mjGEOM_MESH;
@@ -166,8 +174,8 @@ static bool is_behind(const mjvGeom *g, const float eye[3]) {
     return sum < 0;
 }
 
-static dc_render_part *add_part(dc_set *set, const dc_render_part *base, const dc_shapes *shapes, float x, float y,
-                                float z, float lift) {
+static dc_render_part *add_part(dc_set *set, const dc_render_part *base, const dc_shapes *shapes,
+                                float x, float y, float z, float lift) {
     dc_render_part *p = &set->part[set->scene.parts++];
     *p = *base;
     p->shapes = shapes;
@@ -180,15 +188,24 @@ static dc_render_part *add_part(dc_set *set, const dc_render_part *base, const d
 }
 
 // The shapes of a geom: a capsule is a pipe between two halves of a sphere.
-static void add_shapes(dc_set *set, const dc_stage *stage, const mjvGeom *g, const dc_render_part *base) {
+static void add_shapes(dc_set *set, const dc_stage *stage, const mjvGeom *g,
+                       const dc_render_part *base) {
     const float *s = g->size;
     float cap = (s[0] + s[1]) / 2;
     switch (g->type) {
-    case mjGEOM_PLANE: add_part(set, base, &stage->solid[DC_SOLID_PLANE], s[0], s[1], 1, 0); break;
+    case mjGEOM_PLANE:
+        add_part(set, base, &stage->solid[DC_SOLID_PLANE], s[0], s[1], 1, 0);
+        break;
     case mjGEOM_SPHERE:
-    case mjGEOM_ELLIPSOID: add_part(set, base, &stage->solid[DC_SOLID_SPHERE], s[0], s[1], s[2], 0); break;
-    case mjGEOM_CYLINDER: add_part(set, base, &stage->solid[DC_SOLID_CYLINDER], s[0], s[1], s[2], 0); break;
-    case mjGEOM_BOX: add_part(set, base, &stage->solid[DC_SOLID_BOX], s[0], s[1], s[2], 0); break;
+    case mjGEOM_ELLIPSOID:
+        add_part(set, base, &stage->solid[DC_SOLID_SPHERE], s[0], s[1], s[2], 0);
+        break;
+    case mjGEOM_CYLINDER:
+        add_part(set, base, &stage->solid[DC_SOLID_CYLINDER], s[0], s[1], s[2], 0);
+        break;
+    case mjGEOM_BOX:
+        add_part(set, base, &stage->solid[DC_SOLID_BOX], s[0], s[1], s[2], 0);
+        break;
     case mjGEOM_CAPSULE:
         add_part(set, base, &stage->solid[DC_SOLID_PIPE], s[0], s[1], s[2], 0);
         add_part(set, base, &stage->solid[DC_SOLID_TOP], s[0], s[1], cap, s[2] - cap);
@@ -198,14 +215,16 @@ static void add_shapes(dc_set *set, const dc_stage *stage, const mjvGeom *g, con
         if (g->dataid >= 0 && g->dataid / 2 < stage->meshes && stage->mesh[g->dataid / 2].levels)
             add_part(set, base, &stage->mesh[g->dataid / 2], 1, 1, 1, 0);
         break;
-    default: break;
+    default:
+        break;
     }
 }
 
 static void add_geom(dc_set *set, const dc_stage *stage, const mjModel *m, const mjvGeom *g) {
     const float *eye = set->scene.eye;
     bool behind = g->type == mjGEOM_PLANE && is_behind(g, eye);
-    dc_render_part base = {.flip = behind, .clear = g->rgba[3] < 0.995f || behind,
+    dc_render_part base = {.flip = behind,
+                           .clear = g->rgba[3] < 0.995f || behind,
                            .shadows = g->category != mjCAT_DECOR};
     memcpy(base.turn, g->mat, sizeof base.turn);
     memcpy(base.place, g->pos, sizeof base.place);
@@ -218,11 +237,13 @@ static void add_geom(dc_set *set, const dc_stage *stage, const mjModel *m, const
     int first = set->scene.parts;
     add_shapes(set, stage, g, &base);
     if (!base.clear) return;
-    float far = 0, bound = g->modelrbound > 0 ? g->modelrbound : fmaxf(g->size[0], fmaxf(g->size[1], g->size[2]));
+    float far = 0, bound = g->modelrbound > 0 ? g->modelrbound
+                                              : fmaxf(g->size[0], fmaxf(g->size[1], g->size[2]));
     for (int k = 0; k < 3; k++)
         far += (g->pos[k] - eye[k]) * (g->pos[k] - eye[k]);
     far = g->type == mjGEOM_PLANE ? 1e10f : sqrtf(far) - bound;
-    for (int p = first; p < set->scene.parts; p++) { // behind what is as near: the order of the scene
+    for (int p = first; p < set->scene.parts;
+         p++) { // behind what is as near: the order of the scene
         int at = set->scene.clears++;
         for (; at > 0 && set->distance[at - 1] > far; at--) {
             set->distance[at] = set->distance[at - 1];
@@ -249,8 +270,9 @@ static void add_light(dc_set *set, const mjvLight *l) {
 
 static void set_camera(dc_render_scene *s, const mjvScene *seen, int width, int height) {
     mjvGLCamera cam = mjv_averageCamera(&seen->camera[0], &seen->camera[1]);
-    float half = cam.frustum_width > 0 ? cam.frustum_width
-                                       : 0.5f * (float)width / (float)height * (cam.frustum_top - cam.frustum_bottom);
+    float half = cam.frustum_width > 0
+                     ? cam.frustum_width
+                     : 0.5f * (float)width / (float)height * (cam.frustum_top - cam.frustum_bottom);
     memcpy(s->eye, cam.pos, sizeof s->eye);
     memcpy(s->forward, cam.forward, sizeof s->forward);
     const float *f = cam.forward, *u = cam.up;
@@ -258,7 +280,8 @@ static void set_camera(dc_render_scene *s, const mjvScene *seen, int width, int 
         int i = (k + 1) % 3, j = (k + 2) % 3;
         s->right[k] = f[i] * u[j] - f[j] * u[i];
     }
-    float length = sqrtf(s->right[0] * s->right[0] + s->right[1] * s->right[1] + s->right[2] * s->right[2]);
+    float length =
+        sqrtf(s->right[0] * s->right[0] + s->right[1] * s->right[1] + s->right[2] * s->right[2]);
     for (int k = 0; k < 3; k++)
         s->right[k] /= length;
     for (int k = 0; k < 3; k++) {
@@ -273,7 +296,8 @@ static void set_camera(dc_render_scene *s, const mjvScene *seen, int width, int 
     s->high = cam.frustum_top - cam.frustum_bottom;
 }
 
-void dc_set_fill(dc_set *set, const dc_stage *stage, const mjModel *m, const mjvScene *seen, int width, int height) {
+void dc_set_fill(dc_set *set, const dc_stage *stage, const mjModel *m, const mjvScene *seen,
+                 int width, int height) {
     set->scene = (dc_render_scene){.part = set->part,
                                    .clear = set->clear,
                                    .light = set->light,

@@ -30,7 +30,7 @@ typedef struct dc_set { // a scene and its arrays, for `most` geoms
 dc_status dc_set_init(dc_set *set, int geoms);
 void dc_set_fini(dc_set *set); // safe on a zeroed struct
 // Borrows: all of stage, model and seen, until the scene is drawn.
-void dc_set_fill(dc_set *set, const dc_stage *stage, const mjModel *model, const mjvScene *seen, int width,
-                 int height);
+void dc_set_fill(dc_set *set, const dc_stage *stage, const mjModel *model, const mjvScene *seen,
+                 int width, int height);
 
 #endif
