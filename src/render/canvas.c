@@ -19,6 +19,19 @@ void *dc_list_more(dc_canvas *c, dc_list *l, size_t size) {
     return (char *)l->data + (size_t)l->count++ * size;
 }
 
+bool dc_list_room(dc_canvas *c, dc_list *l, int most, size_t size) {
+    l->count = 0;
+    if (l->most >= most) return true;
+    void *data = realloc(l->data, (size_t)most * size);
+    if (!data) {
+        c->failed = true;
+        return false;
+    }
+    l->data = data;
+    l->most = most;
+    return true;
+}
+
 dc_status dc_canvas_new(dc_canvas **canvas, int width, int height) {
     DC_CHECK(width > 0 && width <= 1 << 14 && height > 0 && height <= 1 << 14);
     dc_canvas *c = *canvas = calloc(1, sizeof *c);
@@ -54,7 +67,8 @@ void dc_canvas_free(dc_canvas *c) {
                    c->seen.z,
                    c->seen.ix,
                    c->seen.iy,
-                   c->shadow.point.data,
+                   c->shadow.texel.data,
+                   c->picked.data,
                    c->shadow.start.data,
                    c->shadow.order.data};
     for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)

@@ -66,8 +66,7 @@ typedef struct dc_list { // an array that grows
 } dc_list;
 
 typedef struct dc_shadow_scratch {
-    dc_list point, start, order;
-    dc_seen seen;
+    dc_list texel, start, order; // as found, by cell: shadow.c
 } dc_shadow_scratch;
 
 struct dc_canvas {
@@ -81,7 +80,7 @@ struct dc_canvas {
     float *depth;                   // (rows, width, 4) 1 / depth
     int32_t *top;                   // (rows, width, 4) records, -1: none
     uint8_t *sample;                // (rows, width, 4, 3)
-    dc_list records, shades, lattices, fragments, lit, hits;
+    dc_list records, shades, lattices, fragments, lit, hits, picked;
     dc_list lattice_of; // (parts, 6) int
     dc_seen seen;
     dc_shadow_scratch shadow;
@@ -90,6 +89,8 @@ struct dc_canvas {
 
 // One more element; NULL (and `failed`) without memory.
 void *dc_list_more(dc_canvas *c, dc_list *list, size_t size);
+// Room for `most` elements, of which none is in use; false (and `failed`) without memory.
+bool dc_list_room(dc_canvas *c, dc_list *list, int most, size_t size);
 bool dc_seen_room(dc_canvas *c, dc_seen *seen, int corners);
 
 // view.c: whether a part is in sight; its level of detail; its corners -> c->seen; the ray through a point of the
@@ -99,10 +100,11 @@ const dc_shape *dc_view_level(const dc_canvas *c, const dc_render_part *part);
 void dc_view_corners(dc_canvas *c, const dc_render_part *part, const dc_shape *shape);
 void dc_view_ray(const dc_canvas *c, double x, double y, double ray[3]);
 
-// raster.c: the part's triangles onto the canvas. Of opaque parts the nearest record stays; what is hit
-// of a see-through triangle goes to c->hits, as pixel << 4 | samples.
+// raster.c: the part's triangles, of c->seen, onto the canvas. Of opaque parts the nearest record
+// stays; what is hit of a see-through triangle goes to c->hits, as pixel << 4 | samples, and then to `blend`.
 void dc_raster_part(dc_canvas *c, int part, const dc_shape *shape);
-void dc_raster_clear(dc_canvas *c, const dc_render_part *part, const dc_shape *shape, int triangle);
+void dc_raster_clear(dc_canvas *c, int part, const dc_shape *shape,
+                     void (*blend)(dc_canvas *, int part, const dc_shape *, int triangle));
 
 // shade.c
 void dc_shade_opaque(dc_canvas *c); // c->top -> c->fragments

@@ -213,6 +213,57 @@ static void draw_clipped(dc_canvas *c, const dc_render_part *p, dc_record new) {
 
 // ---- parts ----
 
+static inline int32_t lower(int32_t a, int32_t b) {
+    return a < b ? a : b;
+}
+
+static inline int32_t upper(int32_t a, int32_t b) {
+    return a > b ? a : b;
+}
+
+// Whether a triangle may cover a sample of the band: it faces the eye, and there is a sample between its
+// least and its greatest corner. Written so that the compiler does many at a time.
+static inline bool may_cover(const dc_seen *s, const int32_t *of, int32_t right, int32_t low,
+                             int32_t high) {
+    int32_t a = of[0], b = of[1], d = of[2];
+    int32_t ax = s->ix[a], ay = s->iy[a], bx = s->ix[b], by = s->iy[b], dx = s->ix[d], dy = s->iy[d];
+    float u = (float)(bx - ax) * (float)(dy - ay), v = (float)(dx - ax) * (float)(by - ay);
+    int32_t x0 = lower(ax, lower(bx, dx)), x1 = upper(ax, upper(bx, dx));
+    int32_t y0 = lower(ay, lower(by, dy)), y1 = upper(ay, upper(by, dy));
+    int32_t column = (x0 + 31) >> 8, row = (y0 + 31) >> 8; // of the first samples not before it
+    bool one = (column == (x1 - 32) >> 8) & (row == (y1 - 32) >> 8); // a single pixel
+    int32_t l = x0 - column * DC_FINE, r = x1 - column * DC_FINE;
+    int32_t d0 = y0 - row * DC_FINE, d1 = y1 - row * DC_FINE;
+    bool first = (l <= 96) & (r >= 96) & (d0 <= 32) & (d1 >= 32);
+    bool second = (l <= 224) & (r >= 224) & (d0 <= 96) & (d1 >= 96);
+    bool third = (l <= 32) & (r >= 32) & (d0 <= 160) & (d1 >= 160);
+    bool fourth = (l <= 160) & (r >= 160) & (d0 <= 224) & (d1 >= 224);
+    bool ahead = u - v > -1e-6f * (fabsf(u) + fabsf(v));
+    bool within = (x1 >= 32) & (x0 < right) & (y1 >= low) & (y0 < high);
+    bool some = (column <= (x1 - 32) >> 8) & (row <= (y1 - 32) >> 8);
+    bool near = !((s->z[a] > 0) & (s->z[b] > 0) & (s->z[d] > 0));
+    return near | (ahead & within & some & (!one | first | second | third | fourth));
+}
+
+// The triangles of c->seen that are worth a closer look -> c->picked.
+static int pick(dc_canvas *c, const dc_shape *shape, bool flip) {
+    if (!dc_list_room(c, &c->picked, shape->triangles + 1, sizeof(int))) return 0;
+    int *picked = c->picked.data, count = 0;
+    uint8_t keep[256];
+    int32_t right = c->width * DC_FINE, low = c->row * DC_FINE, high = (c->row + c->rows) * DC_FINE;
+    for (int t0 = 0; t0 < shape->triangles; t0 += 256) {
+        int n = shape->triangles - t0 < 256 ? shape->triangles - t0 : 256;
+        const int32_t *of = shape->corner + 3 * t0;
+        for (int t = 0; t < n; t++)
+            keep[t] = may_cover(&c->seen, of + 3 * t, right, low, high);
+        for (int t = 0; t < n; t++) {
+            picked[count] = t0 + t;
+            count += keep[t] | flip;
+        }
+    }
+    return count;
+}
+
 static void draw(dc_canvas *c, const dc_render_part *p, const dc_shape *shape, int part, int t) {
     const dc_seen *seen = &c->seen;
     const int32_t *corner_of = shape->corner + 3 * t;
@@ -231,11 +282,21 @@ static void draw(dc_canvas *c, const dc_render_part *p, const dc_shape *shape, i
 }
 
 void dc_raster_part(dc_canvas *c, int part, const dc_shape *shape) {
-    for (int t = 0; t < shape->triangles; t++)
-        draw(c, &c->scene->part[part], shape, part, t);
+    const dc_render_part *p = &c->scene->part[part];
+    int count = pick(c, shape, p->flip);
+    const int *picked = c->picked.data;
+    for (int k = 0; k < count && !c->failed; k++)
+        draw(c, p, shape, part, picked[k]);
 }
 
-void dc_raster_clear(dc_canvas *c, const dc_render_part *part, const dc_shape *shape,
-                     int triangle) {
-    draw(c, part, shape, -1, triangle);
+void dc_raster_clear(dc_canvas *c, int part, const dc_shape *shape,
+                     void (*blend)(dc_canvas *, int part, const dc_shape *, int triangle)) {
+    const dc_render_part *p = &c->scene->part[part];
+    int count = pick(c, shape, p->flip);
+    const int *picked = c->picked.data;
+    for (int k = 0; k < count && !c->failed; k++) {
+        c->hits.count = 0;
+        draw(c, p, shape, -1, picked[k]);
+        if (c->hits.count) blend(c, part, shape, picked[k]);
+    }
 }

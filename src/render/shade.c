@@ -384,21 +384,26 @@ static int product(int a, int b) { // of 255ths
     return (t + (t >> 8)) >> 8;
 }
 
-static void blend_hits(dc_canvas *c, const dc_render_part *p, const dc_shade *s) {
+static void blend_hits(dc_canvas *c, int part, const dc_shape *shape, int triangle) {
+    const dc_render_part *p = &c->scene->part[part];
     const int *hit = c->hits.data;
     int alpha = byte(p->surface.rgba[3]);
+    dc_shade s;
+    set_triangle(c, &s, p, shape, triangle);
+    light_triangle(c, &s, part, false);
     for (int n = 0; n < c->hits.count; n++) {
         int pixel = hit[n] >> 4, x = pixel % c->width, y = pixel / c->width + c->row;
         double ray[3], weight[3];
         float light[DC_RENDER_LIGHTS + 1][3], rgb[3] = {1, 1, 1};
         dc_view_ray(c, x + 0.5, y + 0.5, ray);
-        weigh(s, ray, weight);
-        light_pixel(c, p, s, weight, false, light);
-        if (p->surface.texture) look(c, &p->surface, s, x, y, weight, rgb);
+        weigh(&s, ray, weight);
+        light_pixel(c, p, &s, weight, false, light);
+        if (p->surface.texture) look(c, &p->surface, &s, x, y, weight, rgb);
         for (int k = 0; k < 3; k++) {
             int own = product(byte(light[0][k] * rgb[k]), alpha);
             for (int i = 0; i < DC_RENDER_SAMPLES; i++) {
-                uint8_t *to = &c->sample[(size_t)(pixel * DC_RENDER_SAMPLES + i) * 3 + (size_t)k];
+                uint8_t *to =
+                    &c->sample[(size_t)(pixel * DC_RENDER_SAMPLES + i) * 3 + (size_t)k];
                 if (hit[n] >> i & 1) *to = (uint8_t)(own + product(*to, 255 - alpha));
             }
         }
@@ -410,13 +415,5 @@ void dc_shade_clear(dc_canvas *c, int part) {
     if (!dc_view_sees(c, p)) return;
     const dc_shape *shape = dc_view_level(c, p);
     dc_view_corners(c, p, shape);
-    for (int t = 0; t < shape->triangles && !c->failed; t++) {
-        c->hits.count = 0;
-        dc_raster_clear(c, p, shape, t);
-        if (!c->hits.count) continue;
-        dc_shade s;
-        set_triangle(c, &s, p, shape, t);
-        light_triangle(c, &s, part, false);
-        blend_hits(c, p, &s);
-    }
+    if (!c->failed) dc_raster_clear(c, part, shape, blend_hits);
 }

@@ -23,10 +23,13 @@ typedef struct bulb {          // a light as a camera
 
 typedef struct grid {
     float x0, y0, x1, y1, over_x, over_y; // of all texels; cells a texel
-    int side;
-    const int *start;  // (side * side + 1)
-    const float *deep; // (side * side) the farthest texel's depth
-    texel *list;       // by cell
+    float deepest;                        // of all texels
+    int side, count;
+    int *start;  // (side * side + 1)
+    float *deep; // (side * side) the farthest texel's depth
+    // By cell, (count) each. reached: 1, or 0 in a shadow
+    float *x, *y, *depth;
+    int32_t *lit, *reached;
 } grid;
 
 static float dot(const float a[3], const float b[3]) {
@@ -37,6 +40,14 @@ static void cross(const float a[3], const float b[3], float out[3]) {
     out[0] = a[1] * b[2] - a[2] * b[1];
     out[1] = a[2] * b[0] - a[0] * b[2];
     out[2] = a[0] * b[1] - a[1] * b[0];
+}
+
+static inline float least(float a, float b) {
+    return a < b ? a : b;
+}
+
+static inline float most(float a, float b) {
+    return a > b ? a : b;
 }
 
 static void unit(float v[3]) {
@@ -98,13 +109,13 @@ static bool find_texel(const bulb *b, const float at[3], texel *t) {
 static void ask(dc_canvas *c, const bulb *b, int light) {
     const dc_fragment *f = c->fragments.data;
     const dc_lit *lit = c->lit.data;
-    c->shadow.point.count = 0;
+    c->shadow.texel.count = 0;
     for (int n = 0; n < c->fragments.count; n++) {
         int index = (int)f[n].lights + light;
         texel t = {.lit = index};
         if (lit[index].rgb[0] + lit[index].rgb[1] + lit[index].rgb[2] <= 0) continue;
         if (!find_texel(b, f[n].at, &t)) continue;
-        texel *new = dc_list_more(c, &c->shadow.point, sizeof *new);
+        texel *new = dc_list_more(c, &c->shadow.texel, sizeof *new);
         if (!new) return;
         *new = t;
     }
@@ -118,7 +129,7 @@ static int cell_of(const grid *g, float x, float y) {
 }
 
 static void bound(grid *g, const texel *t, int count) {
-    *g = (grid){.x0 = INFINITY, .y0 = INFINITY, .x1 = -INFINITY, .y1 = -INFINITY, .side = 1};
+    *g = (grid){.x0 = INFINITY, .y0 = INFINITY, .x1 = -INFINITY, .y1 = -INFINITY, .deepest = INFINITY, .side = 1};
     for (int n = 0; n < count; n++) {
         g->x0 = t[n].x < g->x0 ? t[n].x : g->x0;
         g->x1 = t[n].x > g->x1 ? t[n].x : g->x1;
@@ -131,43 +142,51 @@ static void bound(grid *g, const texel *t, int count) {
     g->over_y = (float)g->side / (g->y1 - g->y0 + 1);
 }
 
-static bool room(dc_canvas *c, dc_list *list, int count, size_t size) {
-    list->count = 0;
-    while (list->most < count && !c->failed) {
-        list->count = list->most;
-        dc_list_more(c, list, size);
-    }
-    return !c->failed;
+static bool reserve(dc_canvas *c, grid *g, int count) {
+    dc_shadow_scratch *s = &c->shadow;
+    int cells = g->side * g->side;
+    if (!dc_list_room(c, &s->start, 2 * cells + 1, 4)) return false;
+    if (!dc_list_room(c, &s->order, 5 * count, 4)) return false;
+    g->start = s->start.data;
+    g->deep = (float *)(g->start + cells + 1);
+    g->x = s->order.data;
+    g->y = g->x + count;
+    g->depth = g->y + count;
+    g->lit = (int32_t *)(g->depth + count);
+    g->reached = g->lit + count;
+    g->count = count;
+    return true;
 }
 
 // Texels by cell, each cell's start, and how deep its texels lie.
 static bool sort(dc_canvas *c, grid *g) {
-    dc_shadow_scratch *s = &c->shadow;
-    const texel *t = s->point.data;
-    int count = s->point.count;
+    const texel *t = c->shadow.texel.data;
+    int count = c->shadow.texel.count;
     bound(g, t, count);
-    int cells = g->side * g->side;
-    if (!room(c, &s->start, 2 * cells + 1, sizeof(int))) return false;
-    if (!room(c, &s->order, count, sizeof *t)) return false;
-    int *start = s->start.data;
-    float *deep = (float *)(start + cells + 1);
+    if (!reserve(c, g, count)) return false;
+    int cells = g->side * g->side, *start = g->start;
     memset(start, 0, ((size_t)cells + 1) * sizeof *start);
     for (int k = 0; k < cells; k++)
-        deep[k] = INFINITY;
+        g->deep[k] = INFINITY;
     for (int n = 0; n < count; n++) {
         int k = cell_of(g, t[n].x, t[n].y);
         start[k + 1]++;
-        deep[k] = t[n].depth < deep[k] ? t[n].depth : deep[k];
+        g->deep[k] = least(t[n].depth, g->deep[k]);
+        g->deepest = least(t[n].depth, g->deepest);
     }
     for (int k = 0; k < cells; k++)
         start[k + 1] += start[k];
-    texel *list = s->order.data;
-    for (int n = count - 1; n >= 0; n--) // from the end, each cell's end moves to its start
-        list[--start[cell_of(g, t[n].x, t[n].y) + 1]] = t[n];
+    for (int n = count - 1; n >= 0; n--) { // from the end, each cell's end moves to its start
+        int at = --start[cell_of(g, t[n].x, t[n].y) + 1];
+        g->x[at] = t[n].x;
+        g->y[at] = t[n].y;
+        g->depth[at] = t[n].depth;
+        g->lit[at] = t[n].lit;
+        g->reached[at] = 1;
+    }
     for (int k = 0; k < cells; k++)
         start[k] = start[k + 1];
     start[cells] = count;
-    *g = (grid){g->x0, g->y0, g->x1, g->y1, g->over_x, g->over_y, g->side, start, deep, list};
     return true;
 }
 
@@ -177,35 +196,50 @@ typedef struct caster {
     float x[3], y[3], z[3];
 } caster;
 
-static void visit(const grid *g, const caster *t, dc_lit *lit) {
-    float ax = t->x[1] - t->x[0], ay = t->y[1] - t->y[0], bx = t->x[2] - t->x[0],
-          by = t->y[2] - t->y[0];
-    float area = ax * by - bx * ay;
+// A triangle as planes over the map, from its first corner on.
+typedef struct cover {
+    float x, y, z, ux, uy, vx, vy, zx, zy, away;
+} cover;
+
+static void cover_texels(const grid *g, const cover *t, int from, int to) {
+    const float *restrict x = g->x, *restrict y = g->y, *restrict depth = g->depth;
+    int32_t *restrict reached = g->reached;
+    for (int n = from; n < to; n++) {
+        float px = x[n] - t->x, py = y[n] - t->y;
+        float u = px * t->ux + py * t->uy, v = px * t->vx + py * t->vy;
+        float z = t->z + px * t->zx + py * t->zy;
+        bool hit = (u >= 0) & (v >= 0) & (u + v <= 1) & (z <= 1) & (z >= 0) & (z - t->away > depth[n]);
+        reached[n] &= hit - 1;
+    }
+}
+
+static void visit(const grid *g, const caster *t) {
+    float ax = t->x[1] - t->x[0], ay = t->y[1] - t->y[0], bx = t->x[2] - t->x[0];
+    float by = t->y[2] - t->y[0], area = ax * by - bx * ay;
     if (area == 0) return;
     float over = 1 / area, az = t->z[1] - t->z[0], bz = t->z[2] - t->z[0];
-    float zx = (az * by - bz * ay) * over, zy = (bz * ax - az * bx) * over;
-    float away = SLOPE * fmaxf(fabsf(zx), fabsf(zy)) + UNITS;
-    float top = fmaxf(t->z[0], fmaxf(t->z[1], t->z[2])) - away;
-    int low = cell_of(g, fminf(t->x[0], fminf(t->x[1], t->x[2])),
-                      fminf(t->y[0], fminf(t->y[1], t->y[2])));
-    int high = cell_of(g, fmaxf(t->x[0], fmaxf(t->x[1], t->x[2])),
-                       fmaxf(t->y[0], fmaxf(t->y[1], t->y[2])));
-    for (int j = low / g->side; j <= high / g->side; j++)
-        for (int k = j * g->side + low % g->side; k <= j * g->side + high % g->side; k++) {
-            if (top <= g->deep[k]) continue;
-            for (int n = g->start[k]; n < g->start[k + 1]; n++) {
-                const texel *p = &g->list[n];
-                float px = p->x - t->x[0], py = p->y - t->y[0];
-                float u = (px * by - py * bx) * over, v = (py * ax - px * ay) * over;
-                float z = t->z[0] + px * zx + py * zy;
-                if (u >= 0 && v >= 0 && u + v <= 1 && z <= 1 && z >= 0 && z - away > p->depth)
-                    lit[p->lit].reached = 0;
-            }
+    cover s = {t->x[0], t->y[0], t->z[0], by * over, -bx * over, -ay * over, ax * over,
+               (az * by - bz * ay) * over, (bz * ax - az * bx) * over, 0};
+    s.away = SLOPE * most(fabsf(s.zx), fabsf(s.zy)) + UNITS;
+    float top = most(t->z[0], most(t->z[1], t->z[2])) - s.away;
+    if (top <= g->deepest) return;
+    int low = cell_of(g, least(t->x[0], least(t->x[1], t->x[2])),
+                      least(t->y[0], least(t->y[1], t->y[2])));
+    int high = cell_of(g, most(t->x[0], most(t->x[1], t->x[2])),
+                       most(t->y[0], most(t->y[1], t->y[2])));
+    for (int j = low / g->side; j <= high / g->side; j++) {
+        int last = j * g->side + high % g->side;
+        for (int k = j * g->side + low % g->side; k <= last; k++) {
+            int first = g->start[k];
+            while (k <= last && top > g->deep[k])
+                k++;
+            if (g->start[k] > first) cover_texels(g, &s, first, g->start[k]);
         }
+    }
 }
 
 // A spot's triangle that reaches behind its near plane, cut off there: own[3] in the light's axes.
-static void visit_cut(const grid *g, const bulb *b, float own[3][3], dc_lit *lit) {
+static void visit_cut(const grid *g, const bulb *b, float own[3][3]) {
     float kept[4][3], p[4][3];
     int n = 0;
     for (int k = 0; k < 3; k++) {
@@ -223,11 +257,9 @@ static void visit_cut(const grid *g, const bulb *b, float own[3][3], dc_lit *lit
             p[k][a] = 1 + (p[k][a] * 0.5f + 0.5f) * (b->size - 2);
     }
     for (int k = 2; k < n; k++)
-        visit(g,
-              &(caster){{p[0][0], p[k - 1][0], p[k][0]},
-                        {p[0][1], p[k - 1][1], p[k][1]},
-                        {p[0][2], p[k - 1][2], p[k][2]}},
-              lit);
+        visit(g, &(caster){{p[0][0], p[k - 1][0], p[k][0]},
+                           {p[0][1], p[k - 1][1], p[k][1]},
+                           {p[0][2], p[k - 1][2], p[k][2]}});
 }
 
 // Rows of: shape's coordinates -> the light's axes.
@@ -261,34 +293,85 @@ static void find_corners(dc_seen *s, const bulb *b, const dc_shape *shape, float
 }
 
 static void cut_triangle(const grid *g, const bulb *b, const dc_shape *shape, float m[3][4],
-                         const int32_t *corner, dc_lit *lit) {
+                         const int32_t *corner) {
     float own[3][3];
     for (int k = 0; k < 3; k++)
         for (int r = 0; r < 3; r++)
             own[k][r] = m[r][0] * shape->at[0][corner[k]] + m[r][1] * shape->at[1][corner[k]] +
                         m[r][2] * shape->at[2][corner[k]] + m[r][3];
-    visit_cut(g, b, own, lit);
+    visit_cut(g, b, own);
 }
 
-static void cast_part(dc_canvas *c, const bulb *b, const grid *g, const dc_render_part *p,
-                      dc_lit *lit) {
+// Whether a triangle may cover a texel's middle that is asked for, or is too near to tell.
+static inline bool may_cover(const dc_seen *s, const grid *g, const int32_t *corner, bool spot) {
+    int32_t a = corner[0], b = corner[1], d = corner[2];
+    float x0 = least(s->x[a], least(s->x[b], s->x[d])), x1 = most(s->x[a], most(s->x[b], s->x[d]));
+    float y0 = least(s->y[a], least(s->y[b], s->y[d])), y1 = most(s->y[a], most(s->y[b], s->y[d]));
+    float low = least(s->z[a], least(s->z[b], s->z[d]));
+    float high = most(s->z[a], most(s->z[b], s->z[d]));
+    float column = floorf(x1 - 0.5f) + 0.5f, row = floorf(y1 - 0.5f) + 0.5f; // the last not after it
+    bool within = (x1 >= g->x0) & (x0 <= g->x1) & (y1 >= g->y0) & (y0 <= g->y1);
+    return (spot & (low < 0)) | (within & (column >= x0) & (row >= y0) & (high > g->deepest));
+}
+
+static int pick(dc_canvas *c, const grid *g, const dc_shape *shape, bool spot) {
+    if (!dc_list_room(c, &c->picked, shape->triangles + 1, sizeof(int))) return 0;
+    int *picked = c->picked.data, count = 0;
+    uint8_t keep[256];
+    for (int t0 = 0; t0 < shape->triangles; t0 += 256) {
+        int n = shape->triangles - t0 < 256 ? shape->triangles - t0 : 256;
+        for (int t = 0; t < n; t++)
+            keep[t] = may_cover(&c->seen, g, shape->corner + 3 * (t0 + t), spot);
+        for (int t = 0; t < n; t++) {
+            picked[count] = t0 + t;
+            count += keep[t];
+        }
+    }
+    return count;
+}
+
+// Whether a part's sphere may stand between the light and a texel.
+static bool may_shade(const bulb *b, const grid *g, const dc_render_part *p, float m[3][4]) {
+    float own[3], at[3], wide = most(p->scale[0], most(p->scale[1], p->scale[2]));
+    float radius = p->shapes->radius * wide;
+    for (int k = 0; k < 3; k++) {
+        const float *middle = p->shapes->middle;
+        own[k] = m[k][0] * middle[0] + m[k][1] * middle[1] + m[k][2] * middle[2] + m[k][3];
+    }
+    float nearest = own[2] - radius, half = (b->size - 2) / 2;
+    if (b->spot && nearest <= b->nearest) return true;
+    float around = b->spot ? radius / nearest / b->wide * (1 + 2 * most(fabsf(own[0]), fabsf(own[1])) / own[2])
+                           : radius / b->wide;
+    float close[3] = {own[0], own[1], nearest};
+    project(b, own, at);
+    at[0] = 1 + (at[0] + 1) * half;
+    at[1] = 1 + (at[1] + 1) * half;
+    around = around * half + 1;
+    if (at[0] + around < g->x0 || at[0] - around > g->x1) return false;
+    if (at[1] + around < g->y0 || at[1] - around > g->y1) return false;
+    project(b, close, at);
+    return at[2] > g->deepest;
+}
+
+static void cast_part(dc_canvas *c, const bulb *b, const grid *g, const dc_render_part *p) {
+    float m[3][4];
+    place_part(c, b, p, m);
+    if (!may_shade(b, g, p, m)) return;
     const dc_shape *shape = dc_view_level(c, p);
     dc_seen *s = &c->seen;
-    float m[3][4];
     if (!dc_seen_room(c, s, shape->vertices)) return;
-    place_part(c, b, p, m);
     find_corners(s, b, shape, m);
-    for (int t = 0; t < shape->triangles; t++) {
-        const int32_t *k = shape->corner + 3 * t;
-        float x0 = s->x[k[0]], x1 = s->x[k[1]], x2 = s->x[k[2]];
-        float y0 = s->y[k[0]], y1 = s->y[k[1]], y2 = s->y[k[2]];
-        if (b->spot && fminf(s->z[k[0]], fminf(s->z[k[1]], s->z[k[2]])) < 0) {
-            cut_triangle(g, b, shape, m, k, lit);
-            continue;
-        }
-        if (fmaxf(x0, fmaxf(x1, x2)) < g->x0 || fminf(x0, fminf(x1, x2)) > g->x1) continue;
-        if (fmaxf(y0, fmaxf(y1, y2)) < g->y0 || fminf(y0, fminf(y1, y2)) > g->y1) continue;
-        visit(g, &(caster){{x0, x1, x2}, {y0, y1, y2}, {s->z[k[0]], s->z[k[1]], s->z[k[2]]}}, lit);
+    int count = pick(c, g, shape, b->spot);
+    const int *picked = c->picked.data;
+    for (int n = 0; n < count; n++) {
+        const int32_t *k = shape->corner + 3 * picked[n];
+        caster t = {{s->x[k[0]], s->x[k[1]], s->x[k[2]]},
+                    {s->y[k[0]], s->y[k[1]], s->y[k[2]]},
+                    {s->z[k[0]], s->z[k[1]], s->z[k[2]]}};
+        if (b->spot && least(t.z[0], least(t.z[1], t.z[2])) < 0)
+            cut_triangle(g, b, shape, m, k);
+        else
+            visit(g, &t);
     }
 }
 
@@ -297,7 +380,10 @@ void dc_shadow_cast(dc_canvas *c, int k) {
     grid g;
     set_bulb(c, &c->scene->light[c->cast[k]], &b);
     ask(c, &b, k);
-    if (c->failed || !c->shadow.point.count || !sort(c, &g)) return;
+    if (c->failed || !c->shadow.texel.count || !sort(c, &g)) return;
     for (int p = 0; p < c->scene->parts && !c->failed; p++)
-        if (c->scene->part[p].shadows) cast_part(c, &b, &g, &c->scene->part[p], c->lit.data);
+        if (c->scene->part[p].shadows) cast_part(c, &b, &g, &c->scene->part[p]);
+    dc_lit *lit = c->lit.data;
+    for (int n = 0; n < g.count; n++)
+        if (!g.reached[n]) lit[g.lit[n]].reached = 0;
 }

@@ -43,7 +43,10 @@ static void place(mj_view *v, const dc_states *s, int64_t row) {
     memcpy(v->data->qpos, s->qpos + row * f->nq, (size_t)f->nq * sizeof *s->qpos);
     const dc_sim *sim = f->ops->sim;
     if (sim->paint) sim->paint(&(dc_scene){&v->base.spec, v->model, v->data, s, row});
-    mj_forward(v->model, v->data);
+    mj_kinematics(v->model, v->data); // of what mj_forward computes, what is seen
+    mj_comPos(v->model, v->data);
+    mj_camlight(v->model, v->data);
+    mj_tendon(v->model, v->data);
 }
 
 static void flip(uint8_t *rgb, size_t row, size_t rows) {
