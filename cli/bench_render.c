@@ -73,10 +73,10 @@ typedef struct figures {
 static dc_status draw(figures *out, dc_view *view, const dc_states *states, const flags *f) {
     uint8_t *rgb = malloc((size_t)f->width * (size_t)f->height * 3);
     if (!rgb) return dc_fail(DC_NO_MEMORY, "draw smaller", "no memory for a picture");
-    dc_status status = dc_view_draw(view, states, 0, rgb);
+    dc_status status = dc_view_draw(view, states, &(int64_t){0}, 1, rgb);
     double start = dc_now(), busy = dc_now_busy();
     for (int64_t k = 0; status == DC_OK && (k == 0 || dc_now() - start < f->seconds); k++) {
-        status = dc_view_draw(view, states, k % STATES, rgb);
+        status = dc_view_draw(view, states, &(int64_t){k % STATES}, 1, rgb);
         out->pictures++;
     }
     out->busy = dc_now_busy() - busy;

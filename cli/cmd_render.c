@@ -22,7 +22,7 @@ static const char usage[] =
     "       dcrl render ENV -o FILE --states STATES.npz                     given states\n"
     "       dcrl render ENV -o FILE [--task T]                              the start of a task\n"
     "\n"
-    "Shows an episode as OGBench's render() does, without a screen (EGL, or OSMesa in software). "
+    "Shows an episode as OGBench's render() does, without a screen and without OpenGL. "
     "FILE ends in\n"
     ".gif, .mp4 (needs ffmpeg) or .png (one frame, --at); any other name is a folder for PNG "
     "files.\n"
@@ -34,7 +34,7 @@ static const char usage[] =
     "example: dcrl render runs/pointmaze --task 3 -o way.gif\n"
     "         dcrl render cube-double-v0 --data cube-double-play-v0.npz --episode 7 -o frames/\n";
 
-enum { SAMPLES = 8 };
+enum { SAMPLES = 8, BATCH = 64, BATCH_BYTES = 64 << 20 }; // BATCH: frames at a time
 
 typedef struct flags {
     char out[DC_TEXT_MAX], data[DC_TEXT_MAX], states[DC_TEXT_MAX], camera[DC_TEXT_MAX];
@@ -79,8 +79,10 @@ typedef struct studio {
     dc_view *view;
     dc_film *film;
     dc_states states;
-    bool success;                   // of a policy
-    uint8_t *rgb;                   // (height, width, 3)
+    bool success; // of a policy
+    dc_pool *pool;
+    uint8_t *rgb; // (batch, height, width, 3)
+    int batch;
     int64_t frames, drawn, to_draw; // written, drawn: with samples of a GIF's colours
     cli_line line;
     cli_progress drawing; // on the line
@@ -98,13 +100,10 @@ static dc_status play_policy(studio *s, const dc_world *world) {
                        "there is no episode %" PRId64 " of %" PRId64, f->episode, f->episodes);
     dc_actor_options options = {.rows = 1, .seed = show.seed};
     dc_actor actor = {0};
-    dc_pool *pool = NULL;
-    dc_status status = dc_pool_new(&pool, (int)f->threads);
-    if (status == DC_OK) status = dc_actor_open(&actor, s->pick.path, &options, pool);
+    dc_status status = dc_actor_open(&actor, s->pick.path, &options, s->pool);
     if (status == DC_OK)
         status = dc_show_play(&show, world, &actor, &cli_stop, &s->states, &s->success);
     dc_actor_fini(&actor);
-    dc_pool_free(pool);
     return status;
 }
 
@@ -152,23 +151,33 @@ static dc_status find_states(studio *s) {
 
 // ---- where frames go ----
 
-static dc_status draw(studio *s, int64_t row) {
-    cli_progress_show(&s->drawing, s->drawn++, s->to_draw);
-    return dc_view_draw(s->view, &s->states, row, s->rgb);
-}
-
-static dc_status shoot(studio *s, int64_t row) {
-    if (atomic_load(&cli_stop)) return dc_fail(DC_INTERRUPTED, NULL, "stopped");
-    DC_TRY(draw(s, row));
-    s->frames++;
-    return dc_film_add(s->film, s->rgb);
+// Every `apart`th state: to the film, or only its colours.
+static dc_status shoot(studio *s, int64_t from, int64_t to, int64_t apart, bool sample) {
+    size_t size = (size_t)s->f->width * (size_t)s->f->height * 3;
+    int64_t rows[BATCH];
+    while (from < to) {
+        int n = 0;
+        if (atomic_load(&cli_stop)) return dc_fail(DC_INTERRUPTED, NULL, "stopped");
+        for (; n < s->batch && from < to; from += apart)
+            rows[n++] = from;
+        cli_progress_show(&s->drawing, s->drawn, s->to_draw);
+        DC_TRY(dc_view_draw(s->view, &s->states, rows, n, s->rgb));
+        s->drawn += n;
+        for (int k = 0; k < n; k++)
+            if (sample)
+                dc_film_sample(s->film, s->rgb + size * (size_t)k);
+            else
+                DC_TRY(dc_film_add(s->film, s->rgb + size * (size_t)k));
+        s->frames += sample ? 0 : n;
+    }
+    return DC_OK;
 }
 
 // A single state, counted from the end if negative.
 static dc_status shoot_still(studio *s) {
     int64_t row = s->f->at < 0 ? s->states.count + s->f->at : s->f->at;
     s->to_draw = 1;
-    if (row >= 0 && row < s->states.count) return shoot(s, row);
+    if (row >= 0 && row < s->states.count) return shoot(s, row, row + 1, 1, false);
     return dc_fail(DC_USAGE, "--at -1 is the last", "there is no state %" PRId64 " of %" PRId64,
                    s->f->at, s->states.count);
 }
@@ -177,13 +186,8 @@ static dc_status shoot_all(studio *s) {
     int64_t count = s->states.count, apart = count / SAMPLES + 1;
     bool samples = dc_film_wants_samples(s->film);
     s->to_draw = (count - 1) / s->f->every + 1 + (samples ? (count - 1) / apart + 1 : 0);
-    for (int64_t row = 0; samples && row < count; row += apart) {
-        DC_TRY(draw(s, row));
-        dc_film_sample(s->film, s->rgb);
-    }
-    for (int64_t row = 0; row < count; row += s->f->every)
-        DC_TRY(shoot(s, row));
-    return DC_OK;
+    if (samples) DC_TRY(shoot(s, 0, count, apart, true));
+    return shoot(s, 0, count, s->f->every, false);
 }
 
 static dc_status make(studio *s) {
@@ -191,8 +195,11 @@ static dc_status make(studio *s) {
     dc_view_options options = {.width = (int)f->width,
                                .height = (int)f->height,
                                .camera = f->camera[0] ? f->camera : NULL,
-                               .gl = (dc_gl_kind)f->gl};
-    s->rgb = malloc((size_t)f->width * (size_t)f->height * 3);
+                               .gl = (dc_gl_kind)f->gl,
+                               .pool = s->pool};
+    size_t size = (size_t)f->width * (size_t)f->height * 3;
+    s->batch = f->gl == DC_GL_OFF && size * BATCH <= BATCH_BYTES ? BATCH : 1;
+    s->rgb = malloc(size * (size_t)s->batch);
     if (!s->rgb) return dc_fail(DC_NO_MEMORY, "draw smaller", "no memory for a frame");
     bool file = f->data[0] || f->states[0]; // read before OpenGL is opened for it
     if (file) DC_TRY(find_states(s));
@@ -246,12 +253,14 @@ dc_status cmd_render(int argc, char **argv) {
     cli_catch_signals();
     cli_line_init(&s.line);
     cli_progress_on(&s.drawing, &s.line, "drawing", "frames");
-    dc_status status = make(&s);
+    dc_status status = dc_pool_new(&s.pool, (int)f.threads);
+    if (status == DC_OK) status = make(&s);
     cli_line_clear(&s.line);
     if (status == DC_OK) print_result(&s);
     dc_film_free(s.film);
     dc_states_free(&s.states);
     dc_view_free(s.view);
+    dc_pool_free(s.pool);
     free(s.rgb);
     return status;
 }

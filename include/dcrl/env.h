@@ -59,8 +59,8 @@ typedef struct dcrl_state_sizes {
 DCRL_API dcrl_state_sizes dcrl_env_state_sizes(const dcrl_env *env);
 // Write the state as it is now. Nullable: qpos, qvel, extra
 DCRL_API dcrl_status dcrl_env_state(const dcrl_env *env, double *qpos, double *qvel, double *extra);
-// Draw the state as OGBench does: rgb (height, width, 3), from the top. Without a screen, by EGL or OSMesa. The first
-// picture of a size takes long. Errors: DCRL_UNSUPPORTED where there is no OpenGL.
+// Draw the state as OGBench does, without a screen or OpenGL: rgb (height, width, 3), from the top. The first
+// picture of a size takes long. Errors: DCRL_UNSUPPORTED where the build has no MuJoCo.
 DCRL_API dcrl_status dcrl_env_render(dcrl_env *env, int width, int height, unsigned char *rgb);
 // Free an environment; nothing to a copy of a dcrl_vec, which is not the caller's. Nullable: env
 DCRL_API void dcrl_env_close(dcrl_env *env);

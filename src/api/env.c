@@ -274,7 +274,7 @@ static dc_status draw(dcrl_env *env, int width, int height, unsigned char *rgb) 
     if (!env->shown.qpos) DC_TRY(dc_states_new(&env->shown, spec_of(env), 1));
     DC_TRY(need_view(env, width, height));
     dc_states_put(&env->shown, 0, &env->env);
-    return dc_view_draw(env->view, &env->shown, 0, rgb);
+    return dc_view_draw(env->view, &env->shown, &(int64_t){0}, 1, rgb);
 }
 
 dcrl_status dcrl_env_render(dcrl_env *env, int width, int height, unsigned char *rgb) {

@@ -58,7 +58,8 @@ typedef struct dc_engine {
 
 // A renderer's side of env/view.h. Its own struct begins with a dc_view.
 typedef struct dc_view_ops {
-    dc_status (*draw)(dc_view *view, const dc_states *states, int64_t row, uint8_t *rgb);
+    dc_status (*draw)(dc_view *view, const dc_states *states, const int64_t *rows, int count,
+                      uint8_t *rgb);
     double (*rate)(const dc_view *view);
     void (*free)(dc_view *view);
 } dc_view_ops;

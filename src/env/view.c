@@ -16,9 +16,12 @@ void dc_view_free(dc_view *view) {
     if (view) view->ops->free(view);
 }
 
-dc_status dc_view_draw(dc_view *view, const dc_states *states, int64_t row, uint8_t *rgb) {
-    DC_CHECK(states->family == view->spec.family && row >= 0 && row < states->count);
-    return view->ops->draw(view, states, row, rgb);
+dc_status dc_view_draw(dc_view *view, const dc_states *states, const int64_t *rows, int count,
+                       uint8_t *rgb) {
+    DC_CHECK(states->family == view->spec.family);
+    for (int k = 0; k < count; k++)
+        DC_CHECK(rows[k] >= 0 && rows[k] < states->count);
+    return view->ops->draw(view, states, rows, count, rgb);
 }
 
 double dc_view_rate(const dc_view *view) {

@@ -116,7 +116,7 @@ static void draw_band(dc_canvas *c) {
     for (int p = 0; p < s->parts && !c->failed; p++) {
         const dc_render_part *part = &s->part[p];
         if (part->clear || !dc_view_sees(c, part)) continue;
-        const dc_shape *shape = dc_view_level(c, part);
+        const dc_shape *shape = dc_view_level(c, part, DC_WORTH_SEEN);
         dc_view_corners(c, part, shape);
         if (!c->failed) dc_raster_part(c, p, shape);
     }

@@ -12,6 +12,10 @@
 
 #include <stddef.h>
 
+// Pixels by which a coarser level of detail may be off, where it is seen and where its shadow is.
+#define DC_WORTH_SEEN  0.0f
+#define DC_WORTH_SHADE 0.1f
+
 enum {
     DC_FINE = 256,
     DC_BAND = 64
@@ -93,10 +97,10 @@ void *dc_list_more(dc_canvas *c, dc_list *list, size_t size);
 bool dc_list_room(dc_canvas *c, dc_list *list, int most, size_t size);
 bool dc_seen_room(dc_canvas *c, dc_seen *seen, int corners);
 
-// view.c: whether a part is in sight; its level of detail; its corners -> c->seen; the ray through a point of the
+// view.c: whether a part is in sight; its level of detail that is off by `worth` pixels at most; its corners -> c->seen; the ray through a point of the
 // canvas, 1 ahead.
 bool dc_view_sees(const dc_canvas *c, const dc_render_part *part);
-const dc_shape *dc_view_level(const dc_canvas *c, const dc_render_part *part);
+const dc_shape *dc_view_level(const dc_canvas *c, const dc_render_part *part, float worth);
 void dc_view_corners(dc_canvas *c, const dc_render_part *part, const dc_shape *shape);
 void dc_view_ray(const dc_canvas *c, double x, double y, double ray[3]);
 

@@ -226,7 +226,8 @@ static inline int32_t upper(int32_t a, int32_t b) {
 static inline bool may_cover(const dc_seen *s, const int32_t *of, int32_t right, int32_t low,
                              int32_t high) {
     int32_t a = of[0], b = of[1], d = of[2];
-    int32_t ax = s->ix[a], ay = s->iy[a], bx = s->ix[b], by = s->iy[b], dx = s->ix[d], dy = s->iy[d];
+    int32_t ax = s->ix[a], ay = s->iy[a], bx = s->ix[b], by = s->iy[b], dx = s->ix[d],
+            dy = s->iy[d];
     float u = (float)(bx - ax) * (float)(dy - ay), v = (float)(dx - ax) * (float)(by - ay);
     int32_t x0 = lower(ax, lower(bx, dx)), x1 = upper(ax, upper(bx, dx));
     int32_t y0 = lower(ay, lower(by, dy)), y1 = upper(ay, upper(by, dy));

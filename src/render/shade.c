@@ -16,7 +16,7 @@ static void unit(float v[3]) {
 }
 
 static float clamp(float x) {
-    return x < 0 ? 0 : x > 1 ? 1 : x;
+    return x > 0 ? x < 1 ? x : 1 : 0; // NaN: 0
 }
 
 static uint8_t byte(float x) {
@@ -402,8 +402,7 @@ static void blend_hits(dc_canvas *c, int part, const dc_shape *shape, int triang
         for (int k = 0; k < 3; k++) {
             int own = product(byte(light[0][k] * rgb[k]), alpha);
             for (int i = 0; i < DC_RENDER_SAMPLES; i++) {
-                uint8_t *to =
-                    &c->sample[(size_t)(pixel * DC_RENDER_SAMPLES + i) * 3 + (size_t)k];
+                uint8_t *to = &c->sample[(size_t)(pixel * DC_RENDER_SAMPLES + i) * 3 + (size_t)k];
                 if (hit[n] >> i & 1) *to = (uint8_t)(own + product(*to, 255 - alpha));
             }
         }
@@ -413,7 +412,7 @@ static void blend_hits(dc_canvas *c, int part, const dc_shape *shape, int triang
 void dc_shade_clear(dc_canvas *c, int part) {
     const dc_render_part *p = &c->scene->part[part];
     if (!dc_view_sees(c, p)) return;
-    const dc_shape *shape = dc_view_level(c, p);
+    const dc_shape *shape = dc_view_level(c, p, DC_WORTH_SEEN);
     dc_view_corners(c, p, shape);
     if (!c->failed) dc_raster_clear(c, part, shape, blend_hits);
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { GRID = 128 }; // cells a side, at most
+enum { GRID = 256 }; // cells a side, at most
 static const float SLOPE = 1.5f,
                    UNITS = 4.0f / 16777216; // by which casters are moved away from the light
 
@@ -121,22 +121,31 @@ static void ask(dc_canvas *c, const bulb *b, int light) {
     }
 }
 
+// Of a coordinate, which may be anything.
+static int cell_at(float place, int side) {
+    return place > 0 ? place < (float)side ? (int)place : side - 1 : 0;
+}
+
 static int cell_of(const grid *g, float x, float y) {
-    int i = (int)((x - g->x0) * g->over_x), j = (int)((y - g->y0) * g->over_y);
-    i = i < 0 ? 0 : i < g->side ? i : g->side - 1;
-    j = j < 0 ? 0 : j < g->side ? j : g->side - 1;
+    int i = cell_at((x - g->x0) * g->over_x, g->side),
+        j = cell_at((y - g->y0) * g->over_y, g->side);
     return j * g->side + i;
 }
 
 static void bound(grid *g, const texel *t, int count) {
-    *g = (grid){.x0 = INFINITY, .y0 = INFINITY, .x1 = -INFINITY, .y1 = -INFINITY, .deepest = INFINITY, .side = 1};
+    *g = (grid){.x0 = INFINITY,
+                .y0 = INFINITY,
+                .x1 = -INFINITY,
+                .y1 = -INFINITY,
+                .deepest = INFINITY,
+                .side = 1};
     for (int n = 0; n < count; n++) {
         g->x0 = t[n].x < g->x0 ? t[n].x : g->x0;
         g->x1 = t[n].x > g->x1 ? t[n].x : g->x1;
         g->y0 = t[n].y < g->y0 ? t[n].y : g->y0;
         g->y1 = t[n].y > g->y1 ? t[n].y : g->y1;
     }
-    while (g->side < GRID && g->side * g->side * 4 < count)
+    while (g->side < GRID && g->side * g->side < 4 * count)
         g->side *= 2;
     g->over_x = (float)g->side / (g->x1 - g->x0 + 1);
     g->over_y = (float)g->side / (g->y1 - g->y0 + 1);
@@ -208,7 +217,8 @@ static void cover_texels(const grid *g, const cover *t, int from, int to) {
         float px = x[n] - t->x, py = y[n] - t->y;
         float u = px * t->ux + py * t->uy, v = px * t->vx + py * t->vy;
         float z = t->z + px * t->zx + py * t->zy;
-        bool hit = (u >= 0) & (v >= 0) & (u + v <= 1) & (z <= 1) & (z >= 0) & (z - t->away > depth[n]);
+        bool hit =
+            (u >= 0) & (v >= 0) & (u + v <= 1) & (z <= 1) & (z >= 0) & (z - t->away > depth[n]);
         reached[n] &= hit - 1;
     }
 }
@@ -218,15 +228,23 @@ static void visit(const grid *g, const caster *t) {
     float by = t->y[2] - t->y[0], area = ax * by - bx * ay;
     if (area == 0) return;
     float over = 1 / area, az = t->z[1] - t->z[0], bz = t->z[2] - t->z[0];
-    cover s = {t->x[0], t->y[0], t->z[0], by * over, -bx * over, -ay * over, ax * over,
-               (az * by - bz * ay) * over, (bz * ax - az * bx) * over, 0};
+    cover s = {t->x[0],
+               t->y[0],
+               t->z[0],
+               by * over,
+               -bx * over,
+               -ay * over,
+               ax * over,
+               (az * by - bz * ay) * over,
+               (bz * ax - az * bx) * over,
+               0};
     s.away = SLOPE * most(fabsf(s.zx), fabsf(s.zy)) + UNITS;
     float top = most(t->z[0], most(t->z[1], t->z[2])) - s.away;
     if (top <= g->deepest) return;
     int low = cell_of(g, least(t->x[0], least(t->x[1], t->x[2])),
                       least(t->y[0], least(t->y[1], t->y[2])));
-    int high = cell_of(g, most(t->x[0], most(t->x[1], t->x[2])),
-                       most(t->y[0], most(t->y[1], t->y[2])));
+    int high =
+        cell_of(g, most(t->x[0], most(t->x[1], t->x[2])), most(t->y[0], most(t->y[1], t->y[2])));
     for (int j = low / g->side; j <= high / g->side; j++) {
         int last = j * g->side + high % g->side;
         for (int k = j * g->side + low % g->side; k <= last; k++) {
@@ -309,7 +327,8 @@ static inline bool may_cover(const dc_seen *s, const grid *g, const int32_t *cor
     float y0 = least(s->y[a], least(s->y[b], s->y[d])), y1 = most(s->y[a], most(s->y[b], s->y[d]));
     float low = least(s->z[a], least(s->z[b], s->z[d]));
     float high = most(s->z[a], most(s->z[b], s->z[d]));
-    float column = floorf(x1 - 0.5f) + 0.5f, row = floorf(y1 - 0.5f) + 0.5f; // the last not after it
+    float column = floorf(x1 - 0.5f) + 0.5f,
+          row = floorf(y1 - 0.5f) + 0.5f; // the last not after it
     bool within = (x1 >= g->x0) & (x0 <= g->x1) & (y1 >= g->y0) & (y0 <= g->y1);
     return (spot & (low < 0)) | (within & (column >= x0) & (row >= y0) & (high > g->deepest));
 }
@@ -340,8 +359,9 @@ static bool may_shade(const bulb *b, const grid *g, const dc_render_part *p, flo
     }
     float nearest = own[2] - radius, half = (b->size - 2) / 2;
     if (b->spot && nearest <= b->nearest) return true;
-    float around = b->spot ? radius / nearest / b->wide * (1 + 2 * most(fabsf(own[0]), fabsf(own[1])) / own[2])
-                           : radius / b->wide;
+    float around =
+        b->spot ? radius / nearest / b->wide * (1 + 2 * most(fabsf(own[0]), fabsf(own[1])) / own[2])
+                : radius / b->wide;
     float close[3] = {own[0], own[1], nearest};
     project(b, own, at);
     at[0] = 1 + (at[0] + 1) * half;
@@ -357,7 +377,7 @@ static void cast_part(dc_canvas *c, const bulb *b, const grid *g, const dc_rende
     float m[3][4];
     place_part(c, b, p, m);
     if (!may_shade(b, g, p, m)) return;
-    const dc_shape *shape = dc_view_level(c, p);
+    const dc_shape *shape = dc_view_level(c, p, DC_WORTH_SHADE);
     dc_seen *s = &c->seen;
     if (!dc_seen_room(c, s, shape->vertices)) return;
     find_corners(s, b, shape, m);

@@ -4,8 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const float WORTH = 0.0f; // pixels by which a coarser shape may be off
-
 static float dot(const float a[3], const float b[3]) {
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
@@ -57,14 +55,14 @@ bool dc_view_sees(const dc_canvas *c, const dc_render_part *p) {
     return true;
 }
 
-const dc_shape *dc_view_level(const dc_canvas *c, const dc_render_part *p) {
+const dc_shape *dc_view_level(const dc_canvas *c, const dc_render_part *p, float worth) {
     float from[3], wide = widest(p->scale);
     find_middle(c, p, from);
     float closest = sqrtf(dot(from, from)) - p->shapes->radius * wide;
     closest = closest > c->scene->nearest ? closest : c->scene->nearest;
     int level = 0;
     for (int k = 1; k < p->shapes->levels; k++)
-        if (p->shapes->level[k].error * wide * c->focal[1] <= WORTH * closest) level = k;
+        if (p->shapes->level[k].error * wide * c->focal[1] <= worth * closest) level = k;
     return &p->shapes->level[level];
 }
 

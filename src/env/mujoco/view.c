@@ -24,9 +24,18 @@ typedef struct mj_view {
     mjrContext context;
     dc_gl gl;
     dc_stage stage;
+    struct lane *lane; // (lanes)
+    int lanes;
+    dc_pool *pool; // Nullable
+} mj_view;
+
+// What a thread of our own renderer draws. States are put into the one model in turn.
+typedef struct lane {
     dc_set set;
     dc_canvas *canvas;
-} mj_view;
+    uint8_t *rgb;
+    dc_status status;
+} lane;
 
 // ---- drawing ----
 
@@ -83,22 +92,60 @@ static bool all_fit(const double *x, int count) {
     return true;
 }
 
-static dc_status draw_row(dc_view *view, const dc_states *states, int64_t row, uint8_t *rgb) {
-    mj_view *v = (mj_view *)view;
-    const dc_env_family *f = view->spec.family;
-    if (!all_fit(states->qpos + row * f->nq, f->nq) || !all_fit(states->target, f->oracle))
-        return dc_fail(DC_BAD_INPUT, "check where it comes from",
-                       "state %lld of %s has numbers that are not finite or too large",
-                       (long long)row, view->spec.name);
-    if (v->own) {
-        DC_TRY(dc_mujoco_guard(look, &(drawing){v, states, row, rgb}, v->data));
-        dc_set_fill(&v->set, &v->stage, v->model, &v->scene, v->width, v->height);
-        return dc_canvas_draw(v->canvas, &v->set.scene, rgb);
-    }
+static dc_status check_row(const mj_view *v, const dc_states *states, int64_t row) {
+    const dc_env_family *f = v->base.spec.family;
+    if (all_fit(states->qpos + row * f->nq, f->nq) && all_fit(states->target, f->oracle))
+        return DC_OK;
+    return dc_fail(DC_BAD_INPUT, "check where it comes from",
+                   "state %lld of %s has numbers that are not finite or too large", (long long)row,
+                   v->base.spec.name);
+}
+
+static dc_status draw_row_gl(mj_view *v, drawing d) {
     DC_TRY(dc_gl_enter(&v->gl));
-    dc_status status = dc_mujoco_guard(draw_gl, &(drawing){v, states, row, rgb}, v->data);
+    dc_status status = dc_mujoco_guard(draw_gl, &d, v->data);
     dc_gl_leave(&v->gl);
     return status;
+}
+
+static void draw_lane(void *ctx, int k) {
+    lane *l = &((mj_view *)ctx)->lane[k];
+    l->status = dc_canvas_draw(l->canvas, &l->set.scene, l->rgb);
+}
+
+// As many pictures as there are lanes.
+static dc_status draw_lanes(mj_view *v, const dc_states *states, const int64_t *rows, int count,
+                            uint8_t *rgb) {
+    size_t size = (size_t)v->width * (size_t)v->height * 3;
+    for (int k = 0; k < count; k++) {
+        lane *l = &v->lane[k];
+        DC_TRY(check_row(v, states, rows[k]));
+        DC_TRY(dc_mujoco_guard(look, &(drawing){v, states, rows[k], NULL}, v->data));
+        dc_set_fill(&l->set, &v->stage, v->model, &v->scene, v->width, v->height);
+        l->rgb = rgb + size * (size_t)k;
+    }
+    dc_pool_run(v->pool, draw_lane, v, count);
+    for (int k = 0; k < count; k++)
+        if (v->lane[k].status != DC_OK)
+            return dc_fail(v->lane[k].status, "draw smaller", "no memory for a picture");
+    return DC_OK;
+}
+
+static dc_status draw_rows(dc_view *view, const dc_states *states, const int64_t *rows, int count,
+                           uint8_t *rgb) {
+    mj_view *v = (mj_view *)view;
+    size_t size = (size_t)v->width * (size_t)v->height * 3;
+    for (int k = 0; k < count;) {
+        int n = v->own ? count - k < v->lanes ? count - k : v->lanes : 1;
+        if (v->own) {
+            DC_TRY(draw_lanes(v, states, rows + k, n, rgb + size * (size_t)k));
+        } else {
+            DC_TRY(check_row(v, states, rows[k]));
+            DC_TRY(draw_row_gl(v, (drawing){v, states, rows[k], rgb + size * (size_t)k}));
+        }
+        k += n;
+    }
+    return DC_OK;
 }
 
 // ---- making ----
@@ -147,10 +194,18 @@ static dc_status aim(mj_view *v, const char *camera) {
     return v->camera.fixedcamid < 0 ? no_camera(v, camera) : DC_OK;
 }
 
-static dc_status open_own(mj_view *v) {
+static dc_status open_own(mj_view *v, dc_pool *pool) {
+    int threads = pool ? dc_pool_threads(pool) : 1;
     DC_TRY(dc_stage_init(&v->stage, v->model));
-    DC_TRY(dc_set_init(&v->set, GEOMS));
-    return dc_canvas_new(&v->canvas, v->width, v->height);
+    v->pool = pool;
+    v->lane = calloc((size_t)threads, sizeof *v->lane);
+    if (!v->lane) return dc_fail(DC_NO_MEMORY, "take fewer --threads", "no memory for a view");
+    while (v->lanes < threads) {
+        lane *l = &v->lane[v->lanes++];
+        DC_TRY(dc_set_init(&l->set, GEOMS));
+        DC_TRY(dc_canvas_new(&l->canvas, v->width, v->height));
+    }
+    return DC_OK;
 }
 
 static dc_status open_gl(mj_view *v, dc_gl_kind kind) {
@@ -170,14 +225,17 @@ static dc_status build(mj_view *v, const dc_view_options *o) {
     DC_TRY(dc_mujoco_guard(prepare, v, NULL));
     if (!v->data)
         return dc_fail(DC_NO_MEMORY, NULL, "no memory for the state of %s", v->base.spec.name);
-    return v->own ? open_own(v) : open_gl(v, o->gl);
+    return v->own ? open_own(v, o->pool) : open_gl(v, o->gl);
 }
 
 static void free_view(dc_view *view) {
     mj_view *v = (mj_view *)view;
     if (v->has_context && dc_gl_enter(&v->gl) == DC_OK) mjr_freeContext(&v->context);
-    dc_canvas_free(v->canvas);
-    dc_set_fini(&v->set);
+    for (int k = 0; k < v->lanes; k++) {
+        dc_canvas_free(v->lane[k].canvas);
+        dc_set_fini(&v->lane[k].set);
+    }
+    free(v->lane);
     dc_stage_fini(&v->stage);
     if (v->has_scene) mjv_freeScene(&v->scene);
     mj_deleteData(v->data);
@@ -192,7 +250,7 @@ static double rate(const dc_view *view) {
 }
 
 dc_status dc_mujoco_view(dc_view **view, const dc_env_spec *spec, const dc_view_options *options) {
-    static const dc_view_ops ops = {draw_row, rate, free_view};
+    static const dc_view_ops ops = {draw_rows, rate, free_view};
     *view = NULL;
     mj_view *v = calloc(1, sizeof *v);
     if (!v) return dc_fail(DC_NO_MEMORY, NULL, "no memory for a view of %s", spec->name);
