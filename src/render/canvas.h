@@ -13,8 +13,8 @@
 #include <stddef.h>
 
 // Pixels by which a coarser level of detail may be off, where it is seen and where its shadow is.
-#define DC_WORTH_SEEN  0.0f
-#define DC_WORTH_SHADE 0.1f
+#define DC_WORTH_SEEN  0.006f
+#define DC_WORTH_SHADE 0.06f
 
 enum {
     DC_FINE = 256,

@@ -43,6 +43,7 @@ typedef struct dc_shapes {
     dc_shape level[DC_SHAPE_LEVELS];
     float middle[3], radius; // of a sphere around it
     dc_shape_light light;
+    bool closed; // no edge has a triangle on one side alone
 } dc_shapes;
 
 // Unit shapes, divided as MuJoCo divides them.

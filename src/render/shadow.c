@@ -27,6 +27,7 @@ typedef struct grid {
     int side, count;
     int *start;  // (side * side + 1)
     float *deep; // (side * side) the farthest texel's depth
+    float *low;  // (side) that of a row of cells
     // By cell, (count) each. reached: 1, or 0 in a shadow
     float *x, *y, *depth;
     int32_t *lit, *reached;
@@ -154,10 +155,11 @@ static void bound(grid *g, const texel *t, int count) {
 static bool reserve(dc_canvas *c, grid *g, int count) {
     dc_shadow_scratch *s = &c->shadow;
     int cells = g->side * g->side;
-    if (!dc_list_room(c, &s->start, 2 * cells + 1, 4)) return false;
+    if (!dc_list_room(c, &s->start, 2 * cells + g->side + 1, 4)) return false;
     if (!dc_list_room(c, &s->order, 5 * count, 4)) return false;
     g->start = s->start.data;
     g->deep = (float *)(g->start + cells + 1);
+    g->low = g->deep + cells;
     g->x = s->order.data;
     g->y = g->x + count;
     g->depth = g->y + count;
@@ -175,12 +177,13 @@ static bool sort(dc_canvas *c, grid *g) {
     if (!reserve(c, g, count)) return false;
     int cells = g->side * g->side, *start = g->start;
     memset(start, 0, ((size_t)cells + 1) * sizeof *start);
-    for (int k = 0; k < cells; k++)
-        g->deep[k] = INFINITY;
+    for (int k = 0; k < cells + g->side; k++)
+        g->deep[k] = INFINITY; // and low
     for (int n = 0; n < count; n++) {
         int k = cell_of(g, t[n].x, t[n].y);
         start[k + 1]++;
         g->deep[k] = least(t[n].depth, g->deep[k]);
+        g->low[k / g->side] = least(t[n].depth, g->low[k / g->side]);
         g->deepest = least(t[n].depth, g->deepest);
     }
     for (int k = 0; k < cells; k++)
@@ -223,7 +226,32 @@ static void cover_texels(const grid *g, const cover *t, int from, int to) {
     }
 }
 
-static void visit(const grid *g, const caster *t) {
+// A rectangle of cells.
+typedef struct block {
+    int x0, y0, x1, y1;
+} block;
+
+static block find_block(const grid *g, const caster *t) {
+    float x0 = least(t->x[0], least(t->x[1], t->x[2])), x1 = most(t->x[0], most(t->x[1], t->x[2]));
+    float y0 = least(t->y[0], least(t->y[1], t->y[2])), y1 = most(t->y[0], most(t->y[1], t->y[2]));
+    return (block){
+        cell_at((x0 - g->x0) * g->over_x, g->side), cell_at((y0 - g->y0) * g->over_y, g->side),
+        cell_at((x1 - g->x0) * g->over_x, g->side), cell_at((y1 - g->y0) * g->over_y, g->side)};
+}
+
+// Whether any texel of a block lies deeper than that.
+static bool is_above(const grid *g, const block *b, float top) {
+    for (int j = b->y0; j <= b->y1; j++)
+        for (int k = j * g->side + b->x0; top > g->low[j] && k <= j * g->side + b->x1; k++)
+            if (top > g->deep[k]) return true;
+    return false;
+}
+
+// `off`: depth by which it may be nearer than its true shape.
+static void visit(const grid *g, const caster *t, float off) {
+    block b = find_block(g, t);
+    float top = most(t->z[0], most(t->z[1], t->z[2])) - UNITS - off;
+    if (!is_above(g, &b, top)) return;
     float ax = t->x[1] - t->x[0], ay = t->y[1] - t->y[0], bx = t->x[2] - t->x[0];
     float by = t->y[2] - t->y[0], area = ax * by - bx * ay;
     if (area == 0) return;
@@ -238,26 +266,22 @@ static void visit(const grid *g, const caster *t) {
                (az * by - bz * ay) * over,
                (bz * ax - az * bx) * over,
                0};
-    s.away = SLOPE * most(fabsf(s.zx), fabsf(s.zy)) + UNITS;
-    float top = most(t->z[0], most(t->z[1], t->z[2])) - s.away;
-    if (top <= g->deepest) return;
-    int low = cell_of(g, least(t->x[0], least(t->x[1], t->x[2])),
-                      least(t->y[0], least(t->y[1], t->y[2])));
-    int high =
-        cell_of(g, most(t->x[0], most(t->x[1], t->x[2])), most(t->y[0], most(t->y[1], t->y[2])));
-    for (int j = low / g->side; j <= high / g->side; j++) {
-        int last = j * g->side + high % g->side;
-        for (int k = j * g->side + low % g->side; k <= last; k++) {
-            int first = g->start[k];
+    s.away = SLOPE * most(fabsf(s.zx), fabsf(s.zy)) + UNITS + off;
+    top -= s.away - UNITS - off;
+    for (int j = b.y0; j <= b.y1; j++) {
+        int last = j * g->side + b.x1;
+        if (top <= g->low[j]) continue;
+        for (int k = j * g->side + b.x0; k <= last; k++) {
+            int first = k;
             while (k <= last && top > g->deep[k])
                 k++;
-            if (g->start[k] > first) cover_texels(g, &s, first, g->start[k]);
+            if (g->start[k] > g->start[first]) cover_texels(g, &s, g->start[first], g->start[k]);
         }
     }
 }
 
 // A spot's triangle that reaches behind its near plane, cut off there: own[3] in the light's axes.
-static void visit_cut(const grid *g, const bulb *b, float own[3][3]) {
+static void visit_cut(const grid *g, const bulb *b, float own[3][3], float off) {
     float kept[4][3], p[4][3];
     int n = 0;
     for (int k = 0; k < 3; k++) {
@@ -275,9 +299,11 @@ static void visit_cut(const grid *g, const bulb *b, float own[3][3]) {
             p[k][a] = 1 + (p[k][a] * 0.5f + 0.5f) * (b->size - 2);
     }
     for (int k = 2; k < n; k++)
-        visit(g, &(caster){{p[0][0], p[k - 1][0], p[k][0]},
-                           {p[0][1], p[k - 1][1], p[k][1]},
-                           {p[0][2], p[k - 1][2], p[k][2]}});
+        visit(g,
+              &(caster){{p[0][0], p[k - 1][0], p[k][0]},
+                        {p[0][1], p[k - 1][1], p[k][1]},
+                        {p[0][2], p[k - 1][2], p[k][2]}},
+              off);
 }
 
 // Rows of: shape's coordinates -> the light's axes.
@@ -311,17 +337,19 @@ static void find_corners(dc_seen *s, const bulb *b, const dc_shape *shape, float
 }
 
 static void cut_triangle(const grid *g, const bulb *b, const dc_shape *shape, float m[3][4],
-                         const int32_t *corner) {
+                         const int32_t *corner, float off) {
     float own[3][3];
     for (int k = 0; k < 3; k++)
         for (int r = 0; r < 3; r++)
             own[k][r] = m[r][0] * shape->at[0][corner[k]] + m[r][1] * shape->at[1][corner[k]] +
                         m[r][2] * shape->at[2][corner[k]] + m[r][3];
-    visit_cut(g, b, own);
+    visit_cut(g, b, own, off);
 }
 
-// Whether a triangle may cover a texel's middle that is asked for, or is too near to tell.
-static inline bool may_cover(const dc_seen *s, const grid *g, const int32_t *corner, bool spot) {
+// Whether a triangle may cover a texel's middle that is asked for, or is too near to tell. Of a closed shape those that
+// look away from the light lie behind others.
+static inline bool may_cover(const dc_seen *s, const grid *g, const int32_t *corner, bool spot,
+                             bool closed) {
     int32_t a = corner[0], b = corner[1], d = corner[2];
     float x0 = least(s->x[a], least(s->x[b], s->x[d])), x1 = most(s->x[a], most(s->x[b], s->x[d]));
     float y0 = least(s->y[a], least(s->y[b], s->y[d])), y1 = most(s->y[a], most(s->y[b], s->y[d]));
@@ -330,17 +358,20 @@ static inline bool may_cover(const dc_seen *s, const grid *g, const int32_t *cor
     float column = floorf(x1 - 0.5f) + 0.5f,
           row = floorf(y1 - 0.5f) + 0.5f; // the last not after it
     bool within = (x1 >= g->x0) & (x0 <= g->x1) & (y1 >= g->y0) & (y0 <= g->y1);
-    return (spot & (low < 0)) | (within & (column >= x0) & (row >= y0) & (high > g->deepest));
+    float u = (s->x[b] - s->x[a]) * (s->y[d] - s->y[a]);
+    float v = (s->x[d] - s->x[a]) * (s->y[b] - s->y[a]);
+    return (spot & (low < 0)) |
+           (within & (!closed | (u > v)) & (column >= x0) & (row >= y0) & (high > g->deepest));
 }
 
-static int pick(dc_canvas *c, const grid *g, const dc_shape *shape, bool spot) {
+static int pick(dc_canvas *c, const grid *g, const dc_shape *shape, bool spot, bool closed) {
     if (!dc_list_room(c, &c->picked, shape->triangles + 1, sizeof(int))) return 0;
     int *picked = c->picked.data, count = 0;
     uint8_t keep[256];
     for (int t0 = 0; t0 < shape->triangles; t0 += 256) {
         int n = shape->triangles - t0 < 256 ? shape->triangles - t0 : 256;
         for (int t = 0; t < n; t++)
-            keep[t] = may_cover(&c->seen, g, shape->corner + 3 * (t0 + t), spot);
+            keep[t] = may_cover(&c->seen, g, shape->corner + 3 * (t0 + t), spot, closed);
         for (int t = 0; t < n; t++) {
             picked[count] = t0 + t;
             count += keep[t];
@@ -373,6 +404,13 @@ static bool may_shade(const bulb *b, const grid *g, const dc_render_part *p, flo
     return at[2] > g->deepest;
 }
 
+// A length along the light, `ahead` of it, as depth.
+static float depth_of(const bulb *b, float length, float ahead) {
+    float depth = length / (b->farthest - b->nearest);
+    ahead = most(ahead, b->nearest);
+    return b->spot ? depth * b->nearest * b->farthest / (ahead * ahead) : depth;
+}
+
 static void cast_part(dc_canvas *c, const bulb *b, const grid *g, const dc_render_part *p) {
     float m[3][4];
     place_part(c, b, p, m);
@@ -381,7 +419,9 @@ static void cast_part(dc_canvas *c, const bulb *b, const grid *g, const dc_rende
     dc_seen *s = &c->seen;
     if (!dc_seen_room(c, s, shape->vertices)) return;
     find_corners(s, b, shape, m);
-    int count = pick(c, g, shape, b->spot);
+    float off =
+        depth_of(b, shape->error * most(p->scale[0], most(p->scale[1], p->scale[2])), m[2][3]);
+    int count = pick(c, g, shape, b->spot, p->shapes->closed);
     const int *picked = c->picked.data;
     for (int n = 0; n < count; n++) {
         const int32_t *k = shape->corner + 3 * picked[n];
@@ -389,9 +429,9 @@ static void cast_part(dc_canvas *c, const bulb *b, const grid *g, const dc_rende
                     {s->y[k[0]], s->y[k[1]], s->y[k[2]]},
                     {s->z[k[0]], s->z[k[1]], s->z[k[2]]}};
         if (b->spot && least(t.z[0], least(t.z[1], t.z[2])) < 0)
-            cut_triangle(g, b, shape, m, k);
+            cut_triangle(g, b, shape, m, k, off);
         else
-            visit(g, &t);
+            visit(g, &t, off);
     }
 }
 

@@ -1,5 +1,5 @@
 // Shapes: unit solids, divided as MuJoCo divides them, and meshes with levels of detail.
-#include "render/render.h"
+#include "render/shape.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static int weld(dc_shape *s, welding *w, const float at[3]) {
     }
 }
 
-static void free_shape(dc_shape *s) {
+void dc_shape_fini(dc_shape *s) {
     for (int a = 0; a < 3; a++)
         free(s->at[a]);
     free(s->corner);
@@ -82,7 +82,7 @@ static dc_status no_memory(void) {
     return dc_fail(DC_NO_MEMORY, NULL, "no memory for a shape");
 }
 
-static bool reserve(dc_shape *s, int vertices, int triangles) {
+bool dc_shape_reserve(dc_shape *s, int vertices, int triangles) {
     size_t v = vertices ? (size_t)vertices : 1, t = triangles ? (size_t)triangles : 1;
     for (int a = 0; a < 3; a++)
         s->at[a] = malloc(v * sizeof(float));
@@ -98,9 +98,9 @@ static dc_status join(dc_shape *s, const vertex *list, int count) {
         w.mask *= 2;
     w.slot = calloc(w.mask--, sizeof *w.slot);
     *s = (dc_shape){0};
-    if (!w.slot || !reserve(s, count, count / 3)) {
+    if (!w.slot || !dc_shape_reserve(s, count, count / 3)) {
         free(w.slot);
-        free_shape(s);
+        dc_shape_fini(s);
         return no_memory();
     }
     s->triangles = count / 3;
@@ -134,7 +134,7 @@ static void surround(dc_shapes *s) {
 
 void dc_shapes_fini(dc_shapes *s) {
     for (int k = 0; k < s->levels; k++)
-        free_shape(&s->level[k]);
+        dc_shape_fini(&s->level[k]);
     s->levels = 0;
 }
 
@@ -249,24 +249,44 @@ static void add_solid(corners *c, dc_solid solid, int slices, int stacks) {
     }
 }
 
+typedef struct detail {
+    int slices, stacks;
+} detail;
+
+// The true shape, that with no more stacks than it needs, and half the slices, and a quarter.
+static int choose_details(dc_solid solid, int slices, int stacks, detail out[4]) {
+    bool straight = solid == DC_SOLID_PIPE || solid == DC_SOLID_CYLINDER;
+    int count = 1;
+    out[0] = (detail){slices, stacks};
+    if (solid == DC_SOLID_PLANE || solid == DC_SOLID_BOX) return count;
+    if (straight && stacks > 1) out[count++] = (detail){slices, 1};
+    for (int part = 2; part <= 4; part *= 2)
+        if (slices / part >= 6 && stacks / part >= 4)
+            out[count++] = (detail){slices / part, straight ? 1 : stacks / part};
+    return count;
+}
+
 dc_status dc_shapes_solid(dc_shapes *s, dc_solid solid, int slices, int stacks) {
+    detail details[4];
     *s = (dc_shapes){.light = solid == DC_SOLID_PLANE ? DC_LIT_PIXELS
                               : solid == DC_SOLID_BOX ? DC_LIT_BOX
-                                                      : DC_LIT_CORNERS};
-    bool round = solid != DC_SOLID_PLANE && solid != DC_SOLID_BOX;
-    for (int k = 0; k < (round ? 3 : 1); k++) {
-        int around = slices >> k, high = k ? stacks >> (k + 1) : stacks;
+                                                      : DC_LIT_CORNERS,
+                     .closed = solid != DC_SOLID_PLANE};
+    int count = choose_details(solid, slices, stacks, details);
+    for (int k = 0; k < count; k++) {
         corners c = {0};
-        if (k && (around < 6 || high < 2)) break;
-        add_solid(&c, solid, around, high);
+        add_solid(&c, solid, details[k].slices, details[k].stacks);
         dc_status status = c.failed ? no_memory() : join(&s->level[k], c.list, c.count);
         free(c.list);
         if (status != DC_OK) {
             dc_shapes_fini(s);
             return status;
         }
-        s->level[k].error = k ? (float)(1 - cos(PI / around)) : 0;
         s->levels++;
+        // A little above 0 where only light would differ.
+        s->level[k].error = k ? 1e-6f : 0;
+        if (details[k].slices < slices)
+            s->level[k].error = (float)(1 - cos(PI / details[k].slices));
     }
     surround(s);
     return DC_OK;
@@ -274,89 +294,8 @@ dc_status dc_shapes_solid(dc_shapes *s, dc_solid solid, int slices, int stacks) 
 
 // ---- meshes ----
 
-enum { CELLS = 256 }; // of the first level's grid, across the mesh
-
-typedef struct cell {
-    int32_t place[3]; // in the grid
-    double sum[3];
-    int count;
-} cell;
-
-// Which cell each vertex lies in; cells get the mean of their vertices.
-static int group(const dc_shape *s, double side, const float low[3], int32_t *of, cell *cells,
-                 welding *w) {
-    int count = 0;
-    memset(w->slot, 0, ((size_t)w->mask + 1) * sizeof *w->slot);
-    for (int v = 0; v < s->vertices; v++) {
-        uint32_t place[3];
-        for (int a = 0; a < 3; a++)
-            place[a] = (uint32_t)((double)(s->at[a][v] - low[a]) / side);
-        uint32_t k = hash3(place) & w->mask;
-        while (w->slot[k] && memcmp(cells[w->slot[k] - 1].place, place, sizeof place) != 0)
-            k = (k + 1) & w->mask;
-        if (!w->slot[k]) {
-            cells[count] = (cell){0};
-            memcpy(cells[count].place, place, sizeof place);
-            w->slot[k] = ++count;
-        }
-        of[v] = w->slot[k] - 1;
-        for (int a = 0; a < 3; a++)
-            cells[of[v]].sum[a] += (double)s->at[a][v];
-        cells[of[v]].count++;
-    }
-    return count;
-}
-
-static bool write_level(dc_shape *to, const dc_shape *from, const int32_t *of, const cell *cells,
-                        int count) {
-    int kept = 0;
-    *to = (dc_shape){.vertices = count};
-    if (!reserve(to, count, from->triangles)) return false;
-    for (int v = 0; v < count; v++)
-        for (int a = 0; a < 3; a++)
-            to->at[a][v] = (float)(cells[v].sum[a] / cells[v].count);
-    for (int t = 0; t < from->triangles; t++) {
-        int a = of[from->corner[3 * t]], b = of[from->corner[3 * t + 1]],
-            c = of[from->corner[3 * t + 2]];
-        if (a == b || b == c || a == c) continue;
-        int32_t *corner = to->corner + 3 * kept;
-        corner[0] = a, corner[1] = b, corner[2] = c;
-        memcpy(to->normal + 9 * kept, from->normal + 9 * t, 9 * sizeof(float));
-        kept++;
-    }
-    to->triangles = kept;
-    return true;
-}
-
-// A level whose cells are `side` wide.
-static bool add_level(dc_shapes *s, double side) {
-    const dc_shape *from = &s->level[s->levels - 1];
-    welding w = {.mask = 64};
-    while (w.mask < 2 * (uint32_t)from->vertices)
-        w.mask *= 2;
-    w.slot = calloc(w.mask--, sizeof *w.slot);
-    size_t n = (size_t)from->vertices + 1;
-    int32_t *of = malloc(n * sizeof *of);
-    cell *cells = malloc(n * sizeof *cells);
-    bool done = w.slot && of && cells;
-    float low[3];
-    for (int a = 0; a < 3; a++)
-        low[a] = s->middle[a] - s->radius;
-    if (done) {
-        int count = group(from, side, low, of, cells, &w);
-        done = write_level(&s->level[s->levels], from, of, cells, count);
-        s->level[s->levels].error = (float)(side / 4);
-        if (!done) free_shape(&s->level[s->levels]);
-    }
-    s->levels += done;
-    free(w.slot);
-    free(of);
-    free(cells);
-    return done;
-}
-
 dc_status dc_shapes_mesh(dc_shapes *s, const float *at, const float *normal, int triangles) {
-    *s = (dc_shapes){.light = DC_LIT_CORNERS};
+    *s = (dc_shapes){.light = DC_LIT_CORNERS, .closed = true};
     corners c = {0};
     for (int t = 0; t < triangles; t++) {
         vertex v[3];
@@ -371,12 +310,5 @@ dc_status dc_shapes_mesh(dc_shapes *s, const float *at, const float *normal, int
     if (status != DC_OK) return status;
     s->levels = 1;
     surround(s);
-    double side = 2.0 * (double)s->radius / CELLS;
-    for (int k = 1; k < DC_SHAPE_LEVELS && s->level[k - 1].triangles > 32 && side > 0;
-         k++, side *= 2)
-        if (!add_level(s, side)) {
-            dc_shapes_fini(s);
-            return no_memory();
-        }
-    return DC_OK;
+    return dc_shapes_simplify(s);
 }
