@@ -146,7 +146,7 @@ static void bound(grid *g, const texel *t, int count) {
         g->y0 = t[n].y < g->y0 ? t[n].y : g->y0;
         g->y1 = t[n].y > g->y1 ? t[n].y : g->y1;
     }
-    while (g->side < GRID && g->side * g->side < 4 * count)
+    while (g->side < GRID && g->side * g->side < count)
         g->side *= 2;
     g->over_x = (float)g->side / (g->x1 - g->x0 + 1);
     g->over_y = (float)g->side / (g->y1 - g->y0 + 1);
