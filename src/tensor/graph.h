@@ -104,6 +104,8 @@ dc_ref dc_stop(dc_graph *g, dc_ref x);
 // the sum over members.
 dc_ref dc_linear(dc_graph *g, const char *name, dc_ref x, dc_ref w, dc_ref b);
 dc_ref dc_gelu_layernorm(dc_graph *g, const char *name, dc_ref x, dc_ref scale, dc_ref bias);
+dc_ref dc_conv3x3(dc_graph *g, const char *name, dc_ref x, dc_ref w, dc_ref b, int height,
+                  int width);
 dc_ref dc_pair_dot(dc_graph *g, const char *name, dc_ref x, dc_ref y);
 dc_ref dc_add(dc_graph *g, dc_ref x, dc_ref y);
 dc_ref dc_mul(dc_graph *g, dc_ref x, dc_ref y);
@@ -128,6 +130,7 @@ dc_ref dc_row_square(dc_graph *g, dc_ref x, dc_ref y);
 dc_ref dc_normalise(dc_graph *g, dc_ref x);
 dc_ref dc_iqe(dc_graph *g, dc_ref x, dc_ref y, dc_ref rho, int group);
 dc_ref dc_mrn(dc_graph *g, dc_ref x, dc_ref y, int chunks, dc_mrn_form form);
+dc_ref dc_max_pool(dc_graph *g, const char *name, dc_ref x, int height, int width);
 dc_ref dc_logsumexp(dc_graph *g, dc_ref x);
 dc_ref dc_expected(dc_graph *g, dc_ref logits, dc_ref q);
 dc_ref dc_mrn_pairs(dc_graph *g, const char *name, dc_ref x, dc_ref y, int chunks,
@@ -135,6 +138,7 @@ dc_ref dc_mrn_pairs(dc_graph *g, const char *name, dc_ref x, dc_ref y, int chunk
 dc_ref dc_columns(dc_graph *g, dc_ref x, int first, int count);
 dc_ref dc_unpack(dc_graph *g, dc_ref index, dc_ref y);
 dc_ref dc_splice(dc_graph *g, const char *name, dc_ref x, dc_ref y, int column);
+dc_ref dc_join(dc_graph *g, dc_ref x, dc_ref y);
 dc_ref dc_repeat(dc_graph *g, dc_ref x, int times);
 dc_ref dc_pick_best(dc_graph *g, dc_ref worth, dc_ref x, int group);
 dc_ref dc_group_max(dc_graph *g, dc_ref x, int group);
@@ -183,6 +187,20 @@ static inline bool dc_flows(const dc_node *n, int i) {
 }
 
 enum { DC_IQE_GROUP_MAX = 64, DC_IQE_STATS = 3 }; // columns of a group; stats of a row, see iqe.c
+
+// conv3x3: pictures whose part of a weight's gradient is added up as one, and numbers of a tile (a place needs 9 per channel).
+enum { DC_CONV_PICTURES = 8, DC_CONV_TILE = 16384 };
+static inline int dc_conv_blocks(int rows) {
+    return (rows + DC_CONV_PICTURES - 1) / DC_CONV_PICTURES;
+}
+// max_pool: places that are left of n, and how far the first window reaches out before them. As "SAME" of JAX: what a window
+// of 3 at every second place lacks is half before and half after, the odd one after.
+static inline int dc_pooled(int n) {
+    return (n + 1) / 2;
+}
+static inline int dc_pool_before(int n) {
+    return n % 2;
+}
 
 // mrn_pairs transposes its inputs in panels of so many rows.
 enum { DC_MRN_LANES = 64 };

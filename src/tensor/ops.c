@@ -38,6 +38,26 @@ static void shape_gelu_layernorm(dc_node *n, const dc_node **in) {
     n->scratch = (int64_t)2 * n->e * dc_blocks(n->rows) * n->cols; // sums over each block of rows
 }
 
+static void shape_conv3x3(dc_node *n, const dc_node **in) {
+    const dc_node *x = in[0], *w = in[1], *b = in[2];
+    int places = (int)n->a * (int)n->b, channels = w->rows / 9;
+    DC_CHECK(n->a >= 1 && n->b >= 1 && x->e == 1 && w->e == 1 && w->rows % 9 == 0);
+    DC_CHECK(9 * channels <= DC_CONV_TILE && 9 * w->cols <= DC_CONV_TILE);
+    DC_CHECK(x->cols == places * channels);
+    DC_CHECK(b->e == 1 && b->rows == 1 && b->cols == w->cols);
+    give(n, 1, x->rows, places * w->cols);
+    int64_t weights = (int64_t)w->rows * w->cols;
+    n->scratch =
+        weights + dc_conv_blocks(n->rows) * (weights + w->cols); // see backend/cpu/picture.c
+}
+
+static void shape_max_pool(dc_node *n, const dc_node **in) {
+    int places = (int)n->a * (int)n->b;
+    DC_CHECK(n->a >= 1 && n->b >= 1 && in[0]->e == 1 && in[0]->cols % places == 0);
+    int channels = in[0]->cols / places;
+    give(n, 1, in[0]->rows, dc_pooled((int)n->a) * dc_pooled((int)n->b) * channels);
+}
+
 static void shape_pair_dot(dc_node *n, const dc_node **in) {
     const dc_node *x = in[0], *y = in[1];
     DC_CHECK(x->e == y->e && x->cols == y->cols);
@@ -120,6 +140,11 @@ static void shape_splice(dc_node *n, const dc_node **in) {
     DC_CHECK(x->e == 1 && y->e == 1 && y->rows == x->rows);
     DC_CHECK(n->a >= 0 && n->a + y->cols <= x->cols);
     give(n, 1, x->rows, x->cols);
+}
+
+static void shape_join(dc_node *n, const dc_node **in) {
+    DC_CHECK(in[0]->e == in[1]->e && in[0]->rows == in[1]->rows);
+    give(n, in[0]->e, in[0]->rows, in[0]->cols + in[1]->cols);
 }
 
 static void shape_repeat(dc_node *n, const dc_node **in) {
@@ -213,6 +238,11 @@ dc_ref dc_linear(dc_graph *g, const char *name, dc_ref x, dc_ref w, dc_ref b) {
 
 dc_ref dc_gelu_layernorm(dc_graph *g, const char *name, dc_ref x, dc_ref scale, dc_ref bias) {
     return APPLY(gelu_layernorm, name, 0, 0, x, scale, bias);
+}
+
+dc_ref dc_conv3x3(dc_graph *g, const char *name, dc_ref x, dc_ref w, dc_ref b, int height,
+                  int width) {
+    return APPLY(conv3x3, name, height, width, x, w, b);
 }
 
 dc_ref dc_pair_dot(dc_graph *g, const char *name, dc_ref x, dc_ref y) {
@@ -311,6 +341,10 @@ dc_ref dc_mrn(dc_graph *g, dc_ref x, dc_ref y, int chunks, dc_mrn_form form) {
     return APPLY(mrn, "mrn", chunks, form, x, y);
 }
 
+dc_ref dc_max_pool(dc_graph *g, const char *name, dc_ref x, int height, int width) {
+    return APPLY(max_pool, name, height, width, x);
+}
+
 dc_ref dc_logsumexp(dc_graph *g, dc_ref x) {
     return APPLY(logsumexp, "logsumexp", 0, 0, x);
 }
@@ -334,6 +368,10 @@ dc_ref dc_unpack(dc_graph *g, dc_ref index, dc_ref y) {
 
 dc_ref dc_splice(dc_graph *g, const char *name, dc_ref x, dc_ref y, int column) {
     return APPLY(splice, name, column, 0, x, y);
+}
+
+dc_ref dc_join(dc_graph *g, dc_ref x, dc_ref y) {
+    return APPLY(join, "join", 0, 0, x, y);
 }
 
 dc_ref dc_repeat(dc_graph *g, dc_ref x, int times) {

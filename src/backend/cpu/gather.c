@@ -54,6 +54,35 @@ void dc_cpu_splice_bwd(const dc_exec *x, const dc_node *n) {
         }
 }
 
+void dc_cpu_join_fwd(const dc_exec *x, const dc_node *n) {
+    dc_tensor y = dc_output(x, n);
+    for (int i = 0, col = 0; i < 2; i++) {
+        dc_tensor from = dc_value(x, n->in[i]);
+        for (int e = 0; e < y.e; e++)
+            for (int r = 0; r < y.rows; r++)
+                memcpy(dc_row(y, e, r) + col, dc_row(from, e, r),
+                       (size_t)from.cols * sizeof *y.p);
+        col += from.cols;
+    }
+}
+
+void dc_cpu_join_bwd(const dc_exec *x, const dc_node *n) {
+    dc_tensor dy = dc_gradient(x, dc_self(x, n));
+    for (int i = 0, col = 0; i < 2; i++) {
+        int cols = x->graph->nodes[n->in[i]].cols;
+        dc_tensor dx = {0};
+        if (dc_wants(x, n, i)) dx = dc_input_gradient(x, n, i);
+        bool add = dc_adds(x, n, i);
+        for (int e = 0; dx.p && e < dy.e; e++)
+            for (int r = 0; r < dy.rows; r++)
+                for (int c = 0; c < cols; c++) {
+                    dc_real *out = &dc_row(dx, e, r)[c];
+                    *out = (add ? *out : 0) + dc_row(dy, e, r)[col + c];
+                }
+        col += cols;
+    }
+}
+
 void dc_cpu_repeat_fwd(const dc_exec *x, const dc_node *n) {
     dc_tensor from = dc_value(x, n->in[0]), y = dc_output(x, n);
     int times = (int)n->a;

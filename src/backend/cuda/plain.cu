@@ -5,7 +5,8 @@
 static plain_fn *find(dc_op op, bool back) {
     plain_fn *const kinds[] = {dc_plain_pointwise(op, back), dc_plain_reduction(op, back),
                                dc_plain_rows(op, back),      dc_plain_gather(op, back),
-                               dc_plain_iqe(op, back),       dc_plain_mrn(op, back)};
+                               dc_plain_iqe(op, back),       dc_plain_mrn(op, back),
+                               dc_plain_picture(op, back)};
     for (plain_fn *f : kinds)
         if (f) return f;
     return NULL;

@@ -85,6 +85,7 @@ plain_fn *dc_plain_pointwise(dc_op op, bool back); // plain_pointwise.cu
 plain_fn *dc_plain_reduction(dc_op op, bool back); // likewise
 plain_fn *dc_plain_rows(dc_op op, bool back);      // plain_rows.cu
 plain_fn *dc_plain_gather(dc_op op, bool back);    // plain_gather.cu
+plain_fn *dc_plain_picture(dc_op op, bool back);   // plain_picture.cu
 plain_fn *dc_plain_iqe(dc_op op, bool back);       // plain_iqe.cu
 plain_fn *dc_plain_mrn(dc_op op, bool back);       // plain_mrn.cu
 

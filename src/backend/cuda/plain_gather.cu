@@ -41,6 +41,29 @@ __global__ static void columns_backward(plain j) {
     }
 }
 
+__global__ static void join_forward(plain j) {
+    int first = j.x[0].cols;
+    upstream_wait();
+    downstream_start();
+    for (int64_t i = my_first(); i < cells(j.y); i += my_stride()) {
+        int64_t r = i / j.y.cols;
+        int c = (int)(i % j.y.cols), side = c >= first;
+        *number(j.y, blockIdx.y, i) =
+            *number(j.x[side], blockIdx.y, r * j.x[side].cols + c - (side ? first : 0));
+    }
+}
+
+__global__ static void join_backward(plain j) {
+    int first = j.input ? j.dy.cols - j.y.cols : 0;
+    upstream_wait();
+    downstream_start();
+    for (int64_t i = my_first(); i < cells(j.y); i += my_stride()) {
+        float v = *number(j.dy, blockIdx.y, i / j.y.cols * j.dy.cols + first + i % j.y.cols);
+        float *to = number(j.y, blockIdx.y, i);
+        *to = j.add ? *to + v : v;
+    }
+}
+
 // y = x[index], 0 where the index is negative.
 __global__ static void unpack_forward(plain j) {
     upstream_wait();
@@ -170,6 +193,8 @@ plain_fn *dc_plain_gather(dc_op op, bool back) {
     switch (op) {
     case DC_OP_columns:
         return back ? by_numbers<columns_backward> : by_numbers<columns_forward>;
+    case DC_OP_join:
+        return back ? by_numbers<join_backward> : by_numbers<join_forward>;
     case DC_OP_unpack:
         return back ? no_gradient : by_numbers<unpack_forward>;
     case DC_OP_repeat:
