@@ -28,6 +28,7 @@ static dc_status tiny_data(dc_dataset *data, const dc_agent_options *options,
                            const dc_need *needs) {
     int64_t *starts, width = 4;
     float *values;
+    if (options->picture.height) width = dc_picture_cells(options->picture);
     for (int k = 0; k < options->rep_size; k++)
         width = options->rep[k] >= width ? options->rep[k] + 1 : width;
     DC_TRY(dc_dataset_make(data, 4, 1, &starts));

@@ -5,6 +5,7 @@
 #include "backend/cpu/cpu.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,6 +115,39 @@ static dc_status check_like(const dc_agent *a) {
     return DC_OK;
 }
 
+dc_status dc_pictures_parse(const char *text, dc_pictures *pictures, dc_picture *given) {
+    char rest;
+    *given = (dc_picture){0};
+    *pictures = !strcmp(text, "off") ? DC_PICTURES_OFF : DC_PICTURES_AUTO;
+    if (!strcmp(text, "auto") || *pictures == DC_PICTURES_OFF) return DC_OK;
+    *pictures = DC_PICTURES_GIVEN;
+    int found =
+        sscanf(text, "%4d,%4d,%4d%c", &given->height, &given->width, &given->channels, &rest);
+    bool fits = found == 3 && given->height >= 1 && given->height <= 1024 && given->width >= 1 &&
+                given->width <= 1024 && given->channels >= 1 && given->channels <= 64;
+    if (fits) return DC_OK;
+    return dc_fail(DC_USAGE, NULL,
+                   "picture must be auto, off or HEIGHT,WIDTH,CHANNELS, such as 64,64,3 (%.60s)",
+                   text);
+}
+
+// What an observation shows, if it is a picture.
+static dc_status find_picture(const dc_agent *a, const dc_column *obs, dc_picture *out) {
+    const dc_agent_options *o = &a->options;
+    bool shaped = obs->type == DC_TYPE_U8 && obs->ndim == 3 && obs->shape[2] <= 64;
+    *out = o->picture;
+    if (o->pictures == DC_PICTURES_AUTO && shaped && obs->shape[0] >= DC_PICTURE_LEAST &&
+        obs->shape[1] >= DC_PICTURE_LEAST)
+        *out = (dc_picture){(int)obs->shape[0], (int)obs->shape[1], (int)obs->shape[2]};
+    if (o->crop > 0 && o->crop_pad > 0 && !out->height)
+        return dc_fail(DC_USAGE, "leave crop out",
+                       "observations are no pictures that could be cropped");
+    if (!out->height || dc_picture_cells(*out) == obs->width) return DC_OK;
+    return dc_fail(DC_USAGE, "give the shape that the data have, or picture=auto",
+                   "an observation has %d values, a picture of %d,%d,%d has %d", obs->width,
+                   out->height, out->width, out->channels, dc_picture_cells(*out));
+}
+
 static dc_status make_method(dc_agent *a, const dc_algo *algo, const void *config) {
     const dc_agent_options *o = &a->options;
     const dc_column *obs = dc_dataset_column(a->data, "obs"),
@@ -133,6 +167,7 @@ static dc_status make_method(dc_agent *a, const dc_algo *algo, const void *confi
                             .acted = o->acted,
                             .averaged = o->averaged,
                             .rep = o->rep_size > 0};
+    DC_TRY(find_picture(a, obs, &a->method.picture));
     if (!act || !o->form->acts) return DC_OK;
     DC_TRY(dc_count_actions(a->data, act, &a->method.actions));
     if (o->like && a->method.actions > o->like->method.actions)
@@ -269,9 +304,20 @@ static dc_status finish(dc_agent *a, dc_ref loss) {
     if (a->method.algo->query)
         DC_TRY(dc_infer_new(&a->query,
                             a->method.algo->whole_goals ? DC_INFER_QUERY_DATA : DC_INFER_QUERY,
-                            &a->method, &a->nets, &a->params.slabs, DC_QUERY_ROWS, a->pool));
+                            &a->method, &a->nets, &a->params.slabs,
+                            a->method.picture.height ? DC_QUERY_PICTURES : DC_QUERY_ROWS, a->pool));
     DC_TRY(dc_prefetch_init(&a->ahead, a->data, &a->rows));
     return dc_sampler_new(&a->sampler, a->data, &a->rows);
+}
+
+static void take_crop(dc_agent *a) {
+    dc_picture p = a->method.picture;
+    if (!p.height || !(a->options.crop > 0)) return;
+    a->feeds.crop = (dc_crop){.rate = (float)a->options.crop,
+                              .pad = a->options.crop_pad,
+                              .height = p.height,
+                              .width = p.width,
+                              .channels = p.channels};
 }
 
 static dc_status build(dc_agent *a, const dc_algo *algo, const void *config) {
@@ -290,8 +336,11 @@ static dc_status build(dc_agent *a, const dc_algo *algo, const void *config) {
     a->feeds.batch = m->batch;
     a->feeds.first = a->options.first;
     a->feeds.seed = m->seed;
+    take_crop(a);
     algo->rows(&a->rows, m);
+    a->nets.picture = m->picture;
     algo->networks(&a->nets, m);
+    DC_TRY(dc_nets_check(&a->nets));
     a->nets.averaged = m->averaged;
     dc_nets_place(&a->nets, &a->params, &m->hidden);
     a->policy_after = algo->policy_after ? algo->policy_after(m) : 0;
@@ -396,8 +445,9 @@ dc_status dc_agent_query_on_gpu(dc_agent *a) {
 dc_status dc_agent_distances(dc_agent *a, int64_t count, const int64_t *s, const int64_t *g,
                              float *d) {
     DC_CHECK(a->query);
-    for (int64_t from = 0; from < count; from += DC_QUERY_ROWS) {
-        int rows = (int)(count - from < DC_QUERY_ROWS ? count - from : DC_QUERY_ROWS);
+    int most = a->query->rows;
+    for (int64_t from = 0; from < count; from += most) {
+        int rows = (int)(count - from < most ? count - from : most);
         for (int r = 0; r < rows; r++)
             write_query(a, r, s[from + r], g[from + r]);
         DC_TRY(dc_infer_run(a->query, rows));

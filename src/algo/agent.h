@@ -12,11 +12,20 @@
 #include "sample/sampler.h"
 #include "tensor/run.h"
 
-enum { DC_METRICS_MAX = 16, DC_QUERY_ROWS = 1024 };
+enum {
+    DC_METRICS_MAX = 16,
+    DC_QUERY_ROWS = 1024,
+    DC_QUERY_PICTURES = 64
+}; // rows of a query at once
 
 // Whether networks see observations as they are, or less their mean and divided by their deviation in the
 // data. By itself bytes become 0 to 1, and floats stay.
 typedef enum dc_scaling { DC_SCALING_AUTO, DC_SCALING_OFF, DC_SCALING_ON } dc_scaling;
+
+// Whether observations are pictures that networks see through encoders: those of bytes whose shape says so, none, or those
+// of a size that is given.
+typedef enum dc_pictures { DC_PICTURES_AUTO, DC_PICTURES_OFF, DC_PICTURES_GIVEN } dc_pictures;
+enum { DC_PICTURE_LEAST = 16 }; // places each way, by themselves
 
 typedef struct dc_agent_options {
     const dc_form *form;
@@ -31,6 +40,10 @@ typedef struct dc_agent_options {
     int64_t steps;  // updates to come in all
     double longest; // states of the longest trajectory; 0: as the data has it
     dc_scaling scaling;
+    dc_pictures pictures;
+    dc_picture picture; // of DC_PICTURES_GIVEN
+    double crop; // share of batches whose pictures are cropped (sample/crop.h), and by how much
+    int crop_pad;
     dc_act_scaling act_scaling;
     dc_bounds act_given; // of DC_ACTIONS_GIVEN
     // Nullable: goals of another agent on the same data, with the same rep, that outlives this one
@@ -90,6 +103,8 @@ dc_adam dc_agent_adam(const dc_agent *agent, double lr, double tau, int64_t done
 dc_status dc_agent_distances(dc_agent *agent, int64_t count, const int64_t *s, const int64_t *g,
                              float *d);
 
+// "auto", "off" or HEIGHT,WIDTH,CHANNELS, which is left in `given`.
+dc_status dc_pictures_parse(const char *text, dc_pictures *pictures, dc_picture *given);
 // How many discrete actions the column `act` of a data set has; 0: they are real numbers.
 dc_status dc_count_actions(const dc_dataset *data, const dc_column *act, int *actions);
 // Where a goal begins within a row of agent->goals.

@@ -61,12 +61,14 @@ static void fill_feed(dc_agent *a, const dc_field *f, dc_feed *feed) {
     case DC_FIELD_OBS:
         feed->column = column(a, "obs");
         feed->scale = a->method.obs_scale;
+        feed->crop = a->feeds.crop.pad > 0;
         break;
     case DC_FIELD_GOAL:
         feed->column = &a->goals;
         feed->skip = dc_agent_goal_skip(a);
         feed->take = a->method.goal;
         feed->scale = goal_scale(a);
+        feed->crop = a->feeds.crop.pad > 0 && !a->method.rep;
         break;
     case DC_FIELD_ACT:
         feed->column = column(a, "act");

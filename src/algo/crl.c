@@ -42,8 +42,14 @@ static void rows(dc_row_table *r, const dc_method *m) {
 static void networks(dc_nets *nets, const dc_method *m) {
     const config *c = m->config;
     int latent = (int)c->latent;
-    dc_nets_add(nets, (dc_net){.name = "phi", .ensemble = 2, .in = m->obs + m->act, .out = latent});
-    dc_nets_add(nets, (dc_net){.name = "psi", .ensemble = 2, .in = m->goal, .out = latent});
+    dc_nets_add(
+        nets,
+        (dc_net){
+            .name = "phi", .ensemble = 2, .in = m->obs + m->act, .out = latent, .observations = 1});
+    dc_nets_add(
+        nets,
+        (dc_net){
+            .name = "psi", .ensemble = 2, .in = m->goal, .out = latent, .observations = !m->rep});
     dc_policy_network(nets, m, &c->policy);
 }
 

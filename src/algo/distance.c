@@ -15,7 +15,9 @@ static dc_status check(const dc_method *m) {
 }
 
 static void networks(dc_nets *nets, const dc_method *m) {
-    dc_nets_add(nets, (dc_net){.name = "critic", .in = 2 * m->obs, .out = 1, .target = true});
+    dc_nets_add(
+        nets,
+        (dc_net){.name = "critic", .in = 2 * m->obs, .out = 1, .observations = 2, .target = true});
 }
 
 static dc_ref segment(dc_agent *a, const dc_backup *b, const dc_backup_nodes *n) {

@@ -35,9 +35,12 @@ static void rows(dc_row_table *r, const dc_method *m) {
 
 static void networks(dc_nets *nets, const dc_method *m) {
     const config *c = m->config;
-    dc_nets_add(
-        nets,
-        (dc_net){.name = "value", .ensemble = 2, .in = m->obs + m->goal, .out = 1, .target = true});
+    dc_nets_add(nets, (dc_net){.name = "value",
+                               .ensemble = 2,
+                               .in = m->obs + m->goal,
+                               .out = 1,
+                               .observations = dc_observations(m, 1),
+                               .target = true});
     dc_policy_network(nets, m, &c->policy);
 }
 

@@ -59,8 +59,9 @@ static void networks(dc_nets *nets, const dc_method *m) {
         return;
     }
     int in = m->obs + m->goal;
-    dc_policy_gauss_network(nets, p, "high_actor", "high_log_std", in, m->goal);
-    dc_policy_gauss_network(nets, p, "low_actor", "low_log_std", in, m->act);
+    dc_policy_gauss_network(nets, p, "high_actor", "high_log_std", in, m->goal,
+                            dc_observations(m, 1));
+    dc_policy_gauss_network(nets, p, "low_actor", "low_log_std", in, m->act, dc_observations(m, 1));
 }
 
 // L of one level: its network at (s, goal) and its deviations, toward a target (1, batch, c).

@@ -91,14 +91,22 @@ static int seen_goal(const dc_method *m) {
 
 static void networks(dc_nets *nets, const dc_method *m) {
     const config *c = m->config;
-    int goal = seen_goal(m);
-    dc_nets_add(
-        nets,
-        (dc_net){.name = "value", .ensemble = 2, .in = m->obs + goal, .out = 1, .target = true});
+    int goal = seen_goal(m), wholes = c->goal_rep ? 1 : dc_observations(m, 1);
+    dc_nets_add(nets, (dc_net){.name = "value",
+                               .ensemble = 2,
+                               .in = m->obs + goal,
+                               .out = 1,
+                               .observations = wholes,
+                               .target = true});
     if (c->goal_rep)
-        dc_nets_add(nets, (dc_net){.name = "rep", .in = m->obs + m->goal, .out = (int)c->rep_dim});
-    dc_policy_gauss_network(nets, &c->policy, "high_actor", "high_log_std", m->obs + m->goal, goal);
-    dc_policy_gauss_network(nets, &c->policy, "low_actor", "low_log_std", m->obs + goal, m->act);
+        dc_nets_add(nets, (dc_net){.name = "rep",
+                                   .in = m->obs + m->goal,
+                                   .out = (int)c->rep_dim,
+                                   .observations = dc_observations(m, 1)});
+    dc_policy_gauss_network(nets, &c->policy, "high_actor", "high_log_std", m->obs + m->goal, goal,
+                            dc_observations(m, 1));
+    dc_policy_gauss_network(nets, &c->policy, "low_actor", "low_log_std", m->obs + goal, m->act,
+                            wholes);
 }
 
 // All pairs (s, g) of which phi or V is needed. They stand in one stack, so that each network is applied once

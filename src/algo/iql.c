@@ -55,8 +55,12 @@ static void networks(dc_nets *nets, const dc_method *m) {
                                .ensemble = 2,
                                .in = m->obs + m->goal + m->act,
                                .out = 1,
+                               .observations = dc_observations(m, 1),
                                .target = true});
-    dc_nets_add(nets, (dc_net){.name = "value", .in = m->obs + m->goal, .out = 1});
+    dc_nets_add(nets, (dc_net){.name = "value",
+                               .in = m->obs + m->goal,
+                               .out = 1,
+                               .observations = dc_observations(m, 1)});
     if (c->policy.kind != DC_POLICY_NONE) dc_policy_network(nets, m, &c->policy);
 }
 

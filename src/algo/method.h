@@ -79,8 +79,10 @@ struct dc_method {
     int64_t steps;  // updates to come in all; a curriculum spreads its stages over them
     double longest; // states of the longest trajectory
     // What it sees of its data:
-    int obs;       // columns of an observation
-    int goal;      // columns of a goal as a task gives it
+    int obs;  // columns of an observation
+    int goal; // columns of a goal as a task gives it
+    dc_picture
+        picture;   // that an observation is, for networks' encoders; height 0: a row of numbers
     bool acted;    // n-step targets do not read the action of a trajectory's last row
     bool averaged; // the policy acts by the average (EMA) of its weights
     bool rep; // a goal is some columns of an observation (its representation), say xy; else all
@@ -93,6 +95,10 @@ struct dc_method {
 
 // Whether values of a form take an action, so that there can be a policy.
 bool dc_form_acts(const dc_form *form);
+// Whole observations in [state | goal | goal ...] with so many goals: dc_net.observations.
+static inline int dc_observations(const dc_method *m, int goals) {
+    return m->rep ? 1 : 1 + goals;
+}
 // Errors: DC_BAD_INPUT if the data set has no actions; DC_UNSUPPORTED if they are discrete.
 dc_status dc_need_actions(const dc_method *m);
 dc_status dc_need_real_actions(const dc_method *m);

@@ -35,6 +35,7 @@ void dc_policy_flow_network(dc_nets *nets, const dc_method *m, const dc_policy *
                                .kind = p->layernorm ? DC_NET_MLP : DC_NET_PLAIN,
                                .in = m->obs + m->goal + out + 1, // x and t
                                .out = out,
+                               .observations = dc_observations(m, 1),
                                .scaled = true,
                                .gain = p->flow_gain,
                                .policy = true});
@@ -62,7 +63,7 @@ dc_status dc_policy_check_high(const dc_method *m, int high_target) {
 
 // Logs of deviations are a network without hidden layers whose input is always 0: its bias, the same in every row.
 void dc_policy_gauss_network(dc_nets *nets, const dc_policy *p, const char *name,
-                             const char *log_std, int in, int out) {
+                             const char *log_std, int in, int out, int observations) {
     static const dc_int_list none;
     dc_nets_add(nets, (dc_net){.name = name,
                                .kind = p->activation == DC_RELU ? DC_NET_RELU
@@ -70,6 +71,7 @@ void dc_policy_gauss_network(dc_nets *nets, const dc_policy *p, const char *name
                                                                 : DC_NET_PLAIN,
                                .in = in,
                                .out = out,
+                               .observations = observations,
                                .hidden = p->hidden.count ? &p->hidden : NULL,
                                .scaled = true,
                                .gain = p->head_gain,
@@ -89,7 +91,8 @@ void dc_policy_network(dc_nets *nets, const dc_method *m, const dc_policy *p) {
     if (p->kind == DC_POLICY_REJECTION)
         dc_policy_flow_network(nets, m, p, "actor", m->act);
     else
-        dc_policy_gauss_network(nets, p, "actor", "actor_log_std", m->obs + m->goal, m->act);
+        dc_policy_gauss_network(nets, p, "actor", "actor_log_std", m->obs + m->goal, m->act,
+                                dc_observations(m, 1));
 }
 
 // ---- losses ----

@@ -99,10 +99,10 @@ dc_row_rule dc_policy_goal(const dc_policy *policy, const dc_method *m, const ch
                            const char *of);
 // Declare a network that maps [state | goal (| x | t)] to an action.
 void dc_policy_network(dc_nets *nets, const dc_method *m, const dc_policy *policy);
-// Declare a Gaussian's network from `in` columns to a mean (out), and, if its deviation is free, a network `log_std` that
+// Declare a Gaussian's network from `in` columns, whole observations among them, to a mean (out), and, if its deviation is free, a network `log_std` that
 // dc_policy_log_std reads.
 void dc_policy_gauss_network(dc_nets *nets, const dc_policy *policy, const char *name,
-                             const char *log_std, int in, int out);
+                             const char *log_std, int in, int out, int observations);
 // Do the options of a Gaussian's form go together? Errors: DC_USAGE.
 dc_status dc_policy_check_form(const dc_method *m, const dc_policy *policy);
 // Declare a flow network of that form from noise to `out` columns.

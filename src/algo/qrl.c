@@ -59,7 +59,7 @@ static void rows(dc_row_table *r, const dc_method *m) {
 static void networks(dc_nets *nets, const dc_method *m) {
     const config *c = m->config;
     int latent = (int)c->latent;
-    dc_nets_add(nets, (dc_net){.name = "phi", .in = m->obs, .out = latent});
+    dc_nets_add(nets, (dc_net){.name = "phi", .in = m->obs, .out = latent, .observations = 1});
     dc_nets_add(nets, (dc_net){.name = "dynamics", .in = latent + m->act, .out = latent});
     if (c->quasimetric == IQE) dc_nets_add(nets, (dc_net){.name = "rho", .kind = DC_NET_SCALAR});
     dc_nets_add(nets, (dc_net){.name = "lambda", .kind = DC_NET_SCALAR});

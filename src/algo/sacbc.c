@@ -46,12 +46,14 @@ static void networks(dc_nets *nets, const dc_method *m) {
                                .ensemble = 2,
                                .in = m->obs + m->goal + m->act,
                                .out = 1,
+                               .observations = dc_observations(m, 1),
                                .target = true});
     dc_nets_add(nets, (dc_net){.name = "lambda", .kind = DC_NET_SCALAR}); // l
     dc_nets_add(nets, (dc_net){.name = "actor",
                                .kind = c->policy.layernorm ? DC_NET_MLP : DC_NET_PLAIN,
                                .in = m->obs + m->goal,
                                .out = 2 * m->act,
+                               .observations = dc_observations(m, 1),
                                .scaled = true,
                                .gain = dc_squashed_gain(&m->hidden, m->act, c->policy.head_gain),
                                .policy = true});

@@ -67,11 +67,16 @@ static void rows(dc_row_table *r, const dc_method *m) {
 
 static void networks(dc_nets *nets, const dc_method *m) {
     const config *c = m->config;
-    dc_nets_add(
-        nets,
-        (dc_net){
-            .name = "critic", .ensemble = 2, .in = m->obs + 2 * m->goal, .out = 1, .target = true});
-    dc_nets_add(nets, (dc_net){.name = "value", .in = m->obs + m->goal, .out = 1});
+    dc_nets_add(nets, (dc_net){.name = "critic",
+                               .ensemble = 2,
+                               .in = m->obs + 2 * m->goal,
+                               .out = 1,
+                               .observations = dc_observations(m, 2),
+                               .target = true});
+    dc_nets_add(nets, (dc_net){.name = "value",
+                               .in = m->obs + m->goal,
+                               .out = 1,
+                               .observations = dc_observations(m, 1)});
     dc_policy_flow_network(nets, m, &c->policy, "high_actor", m->goal);
     dc_policy_flow_network(nets, m, &c->policy, "low_actor", m->act);
 }

@@ -60,11 +60,18 @@ static void rows(dc_row_table *r, const dc_method *m) {
 static void networks(dc_nets *nets, const dc_method *m) {
     const config *c = m->config;
     int latent = (int)c->latent, taken = m->obs + m->act;
-    dc_nets_add(nets, (dc_net){.name = "phi", .ensemble = 2, .in = taken, .out = latent});
-    dc_nets_add(nets, (dc_net){.name = "psi", .ensemble = 2, .in = m->obs, .out = latent});
+    dc_nets_add(
+        nets,
+        (dc_net){.name = "phi", .ensemble = 2, .in = taken, .out = latent, .observations = 1});
+    dc_nets_add(
+        nets,
+        (dc_net){.name = "psi", .ensemble = 2, .in = m->obs, .out = latent, .observations = 1});
     if (m->rep)
-        dc_nets_add(nets,
-                    (dc_net){.name = "goal_value", .ensemble = 2, .in = taken + m->goal, .out = 1});
+        dc_nets_add(nets, (dc_net){.name = "goal_value",
+                                   .ensemble = 2,
+                                   .in = taken + m->goal,
+                                   .out = 1,
+                                   .observations = 1});
     dc_policy_network(nets, m, &c->policy);
 }
 

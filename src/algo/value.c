@@ -123,13 +123,18 @@ void dc_value_log(dc_agent *a, dc_ref logits) {
 
 void dc_value_networks(dc_nets *nets, const dc_method *m) {
     int obs = m->obs, act = m->act;
-    dc_nets_add(
-        nets,
-        (dc_net){.name = "critic", .ensemble = 2, .in = 2 * obs + act, .out = 1, .target = true});
+    dc_nets_add(nets, (dc_net){.name = "critic",
+                               .ensemble = 2,
+                               .in = 2 * obs + act,
+                               .out = 1,
+                               .observations = 2,
+                               .target = true});
     if (m->rep)
-        dc_nets_add(
-            nets,
-            (dc_net){.name = "oracle_critic", .ensemble = 2, .in = obs + m->goal + act, .out = 1});
+        dc_nets_add(nets, (dc_net){.name = "oracle_critic",
+                                   .ensemble = 2,
+                                   .in = obs + m->goal + act,
+                                   .out = 1,
+                                   .observations = 1});
 }
 
 dc_ref dc_value_act(dc_infer *q, const dc_method *m, const dc_policy *p) {

@@ -34,6 +34,7 @@ enum {
     DC_STREAM_VIA = 26,        // states that a route may pass through
     DC_STREAM_FAR = 27,        // states that are taken to be far
     DC_STREAM_EXPLORE = 28,    // uniform actions before learning begins: (step, robot and action)
+    DC_STREAM_CROP = 29,       // random crops: whether, and each row's offset
     DC_STREAM_BOOTSTRAP = 32,  // reports: seeds drawn for an interval
     DC_STREAM_AGAIN = 256,     // from one NOISE or TIME of a batch to its next
 };

@@ -6,9 +6,10 @@
 #define DC_NETS_H
 
 #include "base/text.h"
+#include "nn/encoder.h"
 #include "nn/mlp.h"
 
-enum { DC_NETS_MAX = 12 }; // DC_PARAMS_MAX counts on it
+enum { DC_NETS_MAX = 12, DC_ENCODERS_MAX = 3 }; // DC_PARAMS_MAX counts on it
 
 typedef enum dc_net_kind {
     DC_NET_MLP,    // Dense -> GELU -> LayerNorm, repeated; the last Dense is plain
@@ -27,12 +28,17 @@ typedef struct dc_net {
     double gain;               // factor on the initial weights of the last layer
     bool target;               // has an EMA copy
     bool policy;               // trained with the policy
-    dc_mlp mlp;                // filled by dc_nets_place
+    // Whole observations that its input begins with, side by side. Where observations are pictures, each of them goes through
+    // an encoder of its own, and the MLP reads what those give in their place; all members of an ensemble share it.
+    int observations;
+    dc_mlp mlp; // filled by dc_nets_place, as are the encoders
+    dc_encoder encoder[DC_ENCODERS_MAX];
 } dc_net;
 
 typedef struct dc_nets {
     int count;
     dc_net net[DC_NETS_MAX];
+    dc_picture picture;   // that an observation is; height 0: it is none
     bool averaged;        // the policy acts by its EMA copy
     int64_t policy_first; // where the policy's weights begin in the slab
 } dc_nets;
@@ -43,7 +49,11 @@ void dc_nets_add(dc_nets *nets, dc_net net);
 const dc_net *dc_nets_find(const dc_nets *nets, const char *name);
 // Declare all weights in the slab's order, as nets->averaged says. hidden: widths of the hidden layers of networks that have none of their own.
 void dc_nets_place(dc_nets *nets, dc_params *params, const dc_int_list *hidden);
-// y (ensemble, rows, out) of x (1 or ensemble, rows, in).
+// Encoders of a network.
+int dc_net_encoders(const dc_nets *nets, const dc_net *net);
+// Can networks see pictures where they read observations? Errors: DC_UNSUPPORTED, with the network that cannot.
+dc_status dc_nets_check(const dc_nets *nets);
+// y (ensemble, rows, out) of x (1 or ensemble, rows, in); with encoders (1, rows, in).
 dc_ref dc_net_apply(dc_graph *g, const dc_nets *nets, const char *name, dc_ref x, dc_use use);
 // The number of a SCALAR, (1, 1, 1).
 dc_ref dc_net_scalar(dc_graph *g, const dc_nets *nets, const char *name, dc_use use);

@@ -20,7 +20,8 @@ typedef struct dc_param_row {
     double gain; // of XAVIER
 } dc_param_row;
 
-enum { DC_PARAMS_MAX = 12 * (4 * DC_LIST_MAX + 2) }; // of the most networks with the most layers
+// Of the most networks with the most layers, and 3 encoders of 20 matrices each.
+enum { DC_PARAMS_MAX = 12 * (4 * DC_LIST_MAX + 2 + 60) };
 
 typedef struct dc_params {
     int count;

@@ -7,7 +7,7 @@
 
 // Candidates handled together: bounds memory. A GPU always computes all of them, so fewer waste less when few
 // environments are left, and these keep it busy.
-enum { AT_ONCE = 1 << 14, AT_ONCE_GPU = 1 << 11 };
+enum { AT_ONCE = 1 << 14, AT_ONCE_GPU = 1 << 11, AT_ONCE_PICTURES = 64 };
 
 // ---- opening ----
 
@@ -61,7 +61,9 @@ static dc_status build(dc_actor *a, const char *path, const dc_actor_options *o)
     a->act = f->method.act;
     a->in = a->obs + a->goal;
     DC_TRY(count_candidates(a, &candidates));
+    int pictures = f->method.picture.height ? AT_ONCE_PICTURES : a->rows;
     a->at_once = candidates > 1 ? part_of(a, candidates, o->cuda ? AT_ONCE_GPU : AT_ONCE) : a->rows;
+    if (a->at_once > pictures) a->at_once = pictures;
     DC_TRY(dc_infer_new(&a->policy, DC_INFER_ACT, &f->method, &f->nets, &f->params.slabs,
                         a->at_once, a->pool));
     a->policy->exec.quick_row = a->quick_row;

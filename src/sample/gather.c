@@ -27,6 +27,14 @@ static void lay_out(dc_feeds *f, dc_pack *p, const dc_sampler *sampler, const dc
     exec->used[p->input] += p->count;
 }
 
+// Scale what copy_row or crop_row has taken.
+static void scale_row(const dc_feed *f, int width, dc_real *out) {
+    if (!f->scale) return;
+    const float *mean = f->scale->mean + f->skip, *rate = f->scale->rate + f->skip;
+    for (int c = 0; c < width; c++)
+        out[c] = (out[c] - (dc_real)mean[c]) * (dc_real)rate[c];
+}
+
 static void copy_row(const dc_feed *f, int64_t row, dc_real *out) {
     const dc_column *column = f->column;
     int width = f->take ? f->take : column->width, skip = f->skip;
@@ -36,10 +44,16 @@ static void copy_row(const dc_feed *f, int64_t row, dc_real *out) {
     else
         for (int c = 0; c < width; c++)
             out[c] = (dc_real)column->bytes[row * column->width + skip + c];
-    if (!f->scale) return;
-    const float *mean = f->scale->mean + skip, *rate = f->scale->rate + skip;
+    scale_row(f, width, out);
+}
+
+// A row that is a picture, moved.
+static void crop_row(const dc_feed *f, const dc_crop *crop, dc_offset at, int64_t row,
+                     dc_real *out) {
+    int width = f->column->width;
     for (int c = 0; c < width; c++)
-        out[c] = (out[c] - (dc_real)mean[c]) * (dc_real)rate[c];
+        out[c] = (dc_real)dc_column_value(f->column, row, dc_crop_from(crop, at, c));
+    scale_row(f, width, out);
 }
 
 int dc_feeds_draw(dc_feeds *f, const char *name, dc_draw_kind kind, int columns) {
@@ -99,9 +113,29 @@ static int rows_of(const dc_feeds *feeds, const dc_feed *f) {
     return feeds->batch * (f->times > 1 ? f->times : 1);
 }
 
+// Rows of pictures: row r of the batch has its offset, whatever it shows.
+static void crop_feed(const job *j, const dc_feed *f) {
+    const dc_feeds *feeds = j->f;
+    const int64_t *rows = dc_sampler_drawn(j->sampler, f->rule);
+    uint64_t step = dc_sampler_step(j->sampler) - 1;
+    dc_tensor in = dc_value(j->exec, f->input);
+    dc_real *out = in.p + (int64_t)(f->pack ? f->pack->row0 : f->row0) * in.cols + f->col0;
+    int count = f->pack ? f->pack->count : rows_of(feeds, f), copies = f->repeat ? f->repeat : 1;
+    for (int r = 0; r < count; r++) {
+        int number = f->pack ? f->pack->rows[r] : r, times = f->times > 1 ? f->times : 1;
+        dc_offset at = dc_crop_draw(&feeds->crop, feeds->seed, step, (uint32_t)(number / times));
+        for (int copy = 0; copy < copies; copy++, out += in.cols)
+            crop_row(f, &feeds->crop, at, rows[number], out);
+    }
+}
+
 static void feed_block(void *ctx, int block) {
     const job *j = ctx;
     const dc_feed *f = &j->f->feeds[block];
+    if (f->crop) {
+        crop_feed(j, f);
+        return;
+    }
     if (f->draw) {
         draw_feed(j, f);
         return;

@@ -5,6 +5,7 @@
 
 #include "backend/backend.h"
 #include "data/dataset.h"
+#include "sample/crop.h"
 #include "sample/sampler.h"
 
 enum { DC_FEEDS_MAX = 64, DC_PACKS_MAX = 4, DC_DRAWS_MAX = 8 };
@@ -49,6 +50,7 @@ typedef struct dc_feed {
     dc_pack *pack;         // Nullable: only its rows, at its place
     int skip, take;        // columns of it; take 0: all
     const dc_scale *scale; // Nullable: of all values of the column
+    bool crop;             // pictures, which dc_feeds.crop moves
     int draw;              // above 0: `take` columns of that draw; TIME: its number in each of them
     int one_hot;           // above 0: a whole number as so many columns, one of them 1
     int repeat;            // above 0: every row so many times, one after the other; without a
@@ -59,6 +61,7 @@ typedef struct dc_feeds {
     int batch, feed_count, pack_count;
     int first;     // row of the sampler's batch that is this one's first, which may be a part of it
     uint64_t seed; // of draws
+    dc_crop crop;  // of feeds that say so
     dc_feed feeds[DC_FEEDS_MAX];
     int draw_count;
     dc_draw draws[DC_DRAWS_MAX + 1]; // numbers 1 to draw_count

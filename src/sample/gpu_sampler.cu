@@ -41,6 +41,8 @@ typedef struct feed_job {
     dc_type type;             // of its values
     const float *mean, *rate; // Nullable: what `take` values are scaled by
     int width, skip, take, one_hot, repeat;
+    bool crop;
+    dc_crop crop_by;
     bool drawn; // takes random numbers, of `draw`
     dc_draw draw;
     const int64_t *rows; // NULL: in order, as a feeder leaves them
@@ -148,6 +150,8 @@ __device__ static float cell(const draw_job &j, const feed_job &f, uint64_t step
                               (uint32_t)((j.first + row) * f.draw.columns + c));
     if (f.one_hot) return c == (f.column ? (int)value(f, from * f.width) : copy);
     if (!f.column) return (float)from;
+    if (f.crop)
+        c = dc_crop_from(&f.crop_by, dc_crop_draw(&f.crop_by, j.laws.seed, step, (uint32_t)row), c);
     float x = value(f, from * f.width + f.skip + c);
     return f.mean ? (x - f.mean[c]) * f.rate[c] : x;
 }
@@ -359,6 +363,8 @@ static dc_status send_feeds(dc_gpu_sampler *t, const origin *o, dc_program *prog
         job.rows = t->job.stream[feed->rule];
         job.take = feed->draw ? feed->take : feed->one_hot ? feed->one_hot : 1;
         job.drawn = feed->draw > 0;
+        job.crop = feed->crop;
+        job.crop_by = feeds->crop;
         job.draw = feeds->draws[feed->draw];
         job.one_hot = feed->one_hot;
         job.repeat = feed->repeat ? feed->repeat : 1;
@@ -370,7 +376,7 @@ static dc_status send_feeds(dc_gpu_sampler *t, const origin *o, dc_program *prog
         else if (feed->column)
             DC_TRY(take_column(o, feed, &job));
         job.copies = job.column && job.type == DC_TYPE_F32 && !job.drawn && !job.one_hot &&
-                     !job.mean && job.repeat == 1;
+                     !job.crop && !job.mean && job.repeat == 1;
         add_jobs(&list, &job, feed->times > 1 ? feed->times : 1);
     }
     t->feed_count = (int)list.size();

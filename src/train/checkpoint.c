@@ -59,7 +59,7 @@ typedef struct facts { // of a method, beside its options
     int64_t obs, goal, act, actions, batch, steps, seed;
     bool rep, averaged;
     double gamma, longest;
-    dc_int_list hidden;
+    dc_int_list hidden, picture;
     char form[DC_TEXT_MAX];
 } facts;
 
@@ -81,6 +81,11 @@ static const dc_option fact_table[] = {
     {"form", DC_TEXT, DC_FIXED, offsetof(facts, form), "", 0, 0, NULL, ""},
     {0},
 };
+// Where observations are pictures: height, width, channels. Other files have no word of it.
+static const dc_option picture_table[] = {
+    {"picture", DC_LIST, DC_FIXED, offsetof(facts, picture), "", 1, 1024, NULL, ""},
+    {0},
+};
 
 static facts facts_of(const dc_method *m, int64_t batch) {
     facts f = {.obs = m->obs,
@@ -96,15 +101,22 @@ static facts facts_of(const dc_method *m, int64_t batch) {
                .longest = m->longest,
                .hidden = m->hidden};
     snprintf(f.form, sizeof f.form, "%s", m->form->name);
+    dc_picture p = m->picture;
+    if (p.height) f.picture = (dc_int_list){3, {p.height, p.width, p.channels}};
     return f;
 }
 
+// What is said of runs with pictures alone, so that the files of all others are as they were before there were any.
+static bool of_pictures(const dc_option *o) {
+    return !strcmp(o->name, "picture") || !strcmp(o->name, "crop") || !strcmp(o->name, "crop_pad");
+}
+
 // The options of config.json that must be those of the whole run, a line each, and the data's hash.
-static void describe_config(const dc_run *run, uint64_t data_hash, dc_text *out) {
+static void describe_config(const dc_run *run, uint64_t data_hash, bool picture, dc_text *out) {
     dc_option counts[64] = {0};
     int n = 0;
     for (const dc_option *o = dc_run_table; o->name; o++)
-        if (o->role == DC_FIXED) counts[n++] = *o;
+        if (o->role == DC_FIXED && (picture || !of_pictures(o))) counts[n++] = *o;
     DC_CHECK(n < 64);
     dc_text_add(out, "{\n");
     dc_options_json(counts, &run->options, out);
@@ -121,6 +133,10 @@ static void describe_method(const dc_method *m, int64_t batch, dc_text *out) {
     facts f = facts_of(m, batch);
     dc_text_add(out, "{\n");
     dc_options_json(fact_table, &f, out);
+    if (f.picture.count) {
+        dc_text_add(out, ",\n");
+        dc_options_json(picture_table, &f, out);
+    }
     if (m->algo->options->name) dc_text_add(out, ",\n");
     dc_options_json(m->algo->options, m->config, out);
     dc_text_add(out, "\n}");
@@ -187,7 +203,7 @@ static dc_status write_all(const dc_run *run, const char *path, writing *w) {
     DC_TRY(dc_sampler_save(run->agent.sampler, &w->words, &w->word_count));
     describe_method(&run->agent.method, run->options.batch, &w->method);
     dc_nets_describe(&run->agent.nets, &w->networks);
-    describe_config(run, run->data->hash, &w->config);
+    describe_config(run, run->data->hash, run->agent.method.picture.height > 0, &w->config);
     DC_TRY(dc_text_status(&w->method));
     DC_TRY(dc_text_status(&w->networks));
     DC_TRY(dc_text_status(&w->config));
@@ -325,7 +341,7 @@ static dc_status check_config(const dc_run *run, uint64_t data_hash, const dc_st
     const char *said = dc_st_meta_get(file, "config");
     dc_text is;
     dc_text_init(&is);
-    describe_config(run, data_hash, &is);
+    describe_config(run, data_hash, true, &is);
     dc_status status = dc_text_status(&is);
     for (const char *at = said, *end; status == DC_OK && at; at = end ? end + 1 : NULL) {
         end = strchr(at, '\n');
@@ -377,9 +393,10 @@ static dc_status read_members(const dc_algo *algo, void *config, facts *f, const
     for (const dc_json *m = object->child; m; m = m->next) {
         dc_json member = *m, alone = {.kind = DC_JSON_OBJECT, .child = &member, .count = 1};
         member.next = NULL;
-        bool fact = dc_options_find(fact_table, m->key);
-        DC_TRY(
-            dc_options_read(fact ? fact_table : algo->options, fact ? (void *)f : config, &alone));
+        const dc_option *of = dc_options_find(fact_table, m->key)      ? fact_table
+                              : dc_options_find(picture_table, m->key) ? picture_table
+                                                                       : algo->options;
+        DC_TRY(dc_options_read(of, of == algo->options ? config : (void *)f, &alone));
     }
     return DC_OK;
 }
@@ -394,6 +411,7 @@ static dc_status read_facts(dc_checkpoint_policy *p, const dc_algo *algo, const 
     if (!p->config) return dc_fail(DC_NO_MEMORY, NULL, "no memory for options");
     dc_options_init(algo->options, p->config);
     dc_options_init(fact_table, f);
+    dc_options_init(picture_table, f);
     dc_arena_init(&arena, 0);
     dc_status status = dc_json_parse(&arena, "its method", text, strlen(text), &object);
     if (status == DC_OK && object->kind != DC_JSON_OBJECT)
@@ -411,6 +429,11 @@ static dc_status read_method(dc_checkpoint_policy *p, const dc_st_file *file) {
     const dc_form *form = dc_form_find(f.form);
     bool fits = f.obs >= 1 && f.goal >= 1 && f.hidden.count && f.gamma < 1 && f.batch >= 1 &&
                 (f.rep || f.goal == f.obs) && (!f.actions || f.act == f.actions);
+    dc_picture picture = {0};
+    if (f.picture.count == 3)
+        picture = (dc_picture){(int)f.picture.v[0], (int)f.picture.v[1], (int)f.picture.v[2]};
+    fits = fits && (!f.picture.count || (f.picture.count == 3 && picture.channels <= 64 &&
+                                         dc_picture_cells(picture) == f.obs));
     if (!form || !fits) return dc_fail(DC_BAD_INPUT, NULL, "impossible sizes");
     p->method = (dc_method){.algo = algo,
                             .config = p->config,
@@ -423,6 +446,7 @@ static dc_status read_method(dc_checkpoint_policy *p, const dc_st_file *file) {
                             .longest = f.longest,
                             .obs = (int)f.obs,
                             .goal = (int)f.goal,
+                            .picture = picture,
                             .averaged = f.averaged,
                             .rep = f.rep,
                             .act = (int)f.act,
@@ -504,7 +528,9 @@ static dc_status check_shapes(const dc_checkpoint_policy *p, const dc_st_file *f
 static dc_status read_networks(dc_checkpoint_policy *p, const dc_st_file *file, const char *path) {
     const char *env = dc_st_meta_get(file, "env");
     snprintf(p->env, sizeof p->env, "%s", env ? env : "");
+    p->nets.picture = p->method.picture;
     p->method.algo->networks(&p->nets, &p->method);
+    DC_TRY(dc_nets_check(&p->nets));
     p->nets.averaged = p->method.averaged;
     dc_nets_place(&p->nets, &p->params, &p->method.hidden);
     DC_TRY(check_networks(p, file, path));

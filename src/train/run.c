@@ -38,6 +38,13 @@ const dc_option dc_run_table[] = {
         dc_run_options, act_scale, "off",
         "off: actions lie within [-1, 1]; auto: each column has the range that it has in "
         "the data; LOW,HIGH: that range. Policies answer in the data's units"),
+    DC_OPTION_TEXT(dc_run_options, picture, "auto",
+                   "auto: observations of bytes that are pictures of at least 16 x 16 go through "
+                   "encoders (" DC_ENCODER_NAME "); HEIGHT,WIDTH,CHANNELS: so do these; off: none"),
+    DC_OPTION_REAL(dc_run_options, crop, "0", 0, 1,
+                   "share of batches whose pictures are cropped at random"),
+    DC_OPTION_INT(dc_run_options, crop_pad, "3", 0, 64,
+                  "crop: most places that a picture is moved each way, its edge repeated"),
     DC_OPTION_LIST(dc_run_options, rep, "", 0, 1e6,
                    "goal representation, columns of an observation: first,count, or any number of "
                    "first,count,step,times; empty: all of it"),
@@ -194,6 +201,9 @@ dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
         out->first = out->part * dc_ranks_rank(run->ranks);
     }
     out->form = o->form == 1 || (o->form == 0 && lock) ? &dc_form_distance : &dc_form_value;
+    out->crop = o->crop;
+    out->crop_pad = (int)o->crop_pad;
+    DC_TRY(dc_pictures_parse(o->picture, &out->pictures, &out->picture));
     DC_TRY(dc_act_scale_parse(o->act_scale, &out->act_scaling, &out->act_given));
     return read_rep(&o->rep, out);
 }

@@ -32,12 +32,13 @@ typedef struct dc_held_out dc_held_out;
 
 typedef struct dc_run_options {
     char agent[DC_TEXT_MAX], env[DC_TEXT_MAX], data[DC_TEXT_MAX], goal_column[DC_TEXT_MAX];
-    int64_t steps, seed, batch, threads, log_every, save_every, keep, eval_every, eval_episodes;
+    int64_t steps, seed, batch, crop_pad, threads, log_every, save_every, keep, eval_every,
+        eval_episodes;
     dc_int_list hidden;
-    double lr, tau, gamma;
+    double lr, tau, gamma, crop;
     int device, precision, feed, form, obs_scale;
     dc_int_list rep;
-    char act_scale[DC_TEXT_MAX], val[DC_TEXT_MAX];
+    char act_scale[DC_TEXT_MAX], picture[DC_TEXT_MAX], val[DC_TEXT_MAX];
     bool last_action, average;
 } dc_run_options;
 
