@@ -60,8 +60,7 @@ void dc_cpu_join_fwd(const dc_exec *x, const dc_node *n) {
         dc_tensor from = dc_value(x, n->in[i]);
         for (int e = 0; e < y.e; e++)
             for (int r = 0; r < y.rows; r++)
-                memcpy(dc_row(y, e, r) + col, dc_row(from, e, r),
-                       (size_t)from.cols * sizeof *y.p);
+                memcpy(dc_row(y, e, r) + col, dc_row(from, e, r), (size_t)from.cols * sizeof *y.p);
         col += from.cols;
     }
 }

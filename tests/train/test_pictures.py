@@ -1,0 +1,103 @@
+"""Training on pictures: the same bytes with any number of threads and after a stop; checkpoints that say what they see; a
+policy that acts as JAX computes from the weights in its file; and what is refused."""
+import os
+import sys
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+TESTS = os.path.join(os.path.dirname(__file__), "..")
+sys.path[:0] = [TESTS, os.path.join(TESTS, "python")]
+import package  # noqa: F401, E402
+
+sys.path.insert(0, os.path.join(TESTS, "algo"))  # whose parity.py is meant
+import numpy as np  # noqa: E402
+from drive import Scratch, bad, checkpoints, digests, good  # noqa: E402
+from safetensors import safe_open  # noqa: E402
+
+import dcrl  # noqa: E402
+import fresh  # noqa: E402
+import test_picture_parity as pictures  # noqa: E402
+
+SHAPE, ROWS, LENGTH = (16, 17, 3), 400, 40
+pictures.SHAPE, pictures.CELLS = SHAPE, int(np.prod(SHAPE))
+AGENTS = {"bc": [], "hiql": ["rep_dim=4"], "crl": ["latent=16"], "dcrl": ["policy=rejection", "samples=3", "flow_steps=2"], "iql": [], "gcivl": []}
+rng = np.random.default_rng(fresh.seed())
+
+
+def write(path, **change):
+    arrays = {"observations": rng.integers(0, 256, (ROWS, *SHAPE)).astype(np.uint8), "actions": np.float32(rng.uniform(-1, 1, (ROWS, 2))),
+              "terminals": np.arange(ROWS) % LENGTH == LENGTH - 1}
+    np.savez(path, **arrays | change)
+
+
+def words(agent, *more):
+    sets = ["hidden=8,8", "batch=6", "log_every=2", "crop=0.5", *AGENTS[agent], *more]
+    return ["--agent", agent, "--steps", 4, *(w for s in sets for w in ("--set", s))]
+
+
+def read(run):
+    with safe_open(checkpoints(run)[-1], "np") as file:
+        return {k: file.get_tensor(k) for k in file.keys()}, file.metadata()
+
+
+def check_agent(s, agent):
+    for name, threads in (("one", 1), ("three", 3)):
+        good("train", "--data", s.at("a.npz"), "--out", s.at(agent, name), *words(agent, f"threads={threads}"))
+    good("train", "--data", s.at("a.npz"), "--out", s.at(agent, "two"), *words(agent)[:2], "--steps", 2, *words(agent)[4:])
+    good("train", "--resume", s.at(agent, "two"), "--steps", 4)
+    assert digests(s.at(agent, "one")) == digests(s.at(agent, "three")) == digests(s.at(agent, "two")), agent
+    tensors, said = read(s.at(agent, "one"))
+    assert "impala_small (16,17,3)" in said["networks"] and '"picture": [16,17,3]' in said["method"], said
+    assert ("target_critic/encoder1/dense/w" in tensors) == (agent in ("dcrl", "iql"))
+    policy = dcrl.Policy(s.at(agent, "one"))
+    obs, goal = (rng.integers(0, 256, (70, pictures.CELLS)) for _ in range(2))  # more than are encoded at once
+    actions = policy.act(obs, goal)
+    assert actions.shape == (70, 2) and np.isfinite(actions).all() and actions.std() > 0
+    return tensors, obs, goal, actions
+
+
+def check_acting(tensors, obs, goal, actions):
+    """bc's action is the mean that its actor gives of what its encoders see."""
+    def encoder(k):
+        names = [f"conv{i}" for i in range(9)] + ["dense"]
+        return {n: {p: np.float64(tensors[f"actor/encoder{k}/{n}/{p}"]) for p in "wb"} for n in names}
+
+    def part(k):
+        found = {p: np.float64(tensors[f"actor/{k}/{p}"]) for p in "wb"}
+        return found | {"b": found["b"].reshape(1, -1)}
+
+    for e in (network := {"mlp": [part(k) for k in range(3)], "encoders": [encoder(0), encoder(1)]})["encoders"]:
+        for p in e.values():
+            p["b"] = p["b"].reshape(1, -1)
+    want = np.clip(pictures.net(network, obs / 255, goal / 255)[0], -1, 1)
+    assert np.abs(want - actions).max() < 1e-5, np.abs(want - actions).max()
+
+
+def check_refused(s):
+    train = lambda code, texts, *more, data="a.npz", agent="bc": bad(
+        code, texts, "train", "--agent", agent, "--data", s.at(data), "--steps", 2, "--out", s.at("no"), "--set", "hidden=8", "--set", "batch=4", *more)
+    train(1, ["network high_actor would have to paint pictures of 16 x 17 x 3", "picture=off"], agent="por")
+    train(2, ["picture must be auto, off or HEIGHT,WIDTH,CHANNELS", "16x17"], "--set", "picture=16x17")
+    train(2, ["an observation has 816 values, a picture of 16,16,3 has 768"], "--set", "picture=16,16,3")
+    write(s.at("floats.npz"), observations=np.float32(rng.random((ROWS, *SHAPE))))
+    train(2, ["observations are no pictures that could be cropped"], "--set", "crop=0.5", data="floats.npz")
+    bad(1, "cannot be written as C", "export", s.at("bc", "one"), "-o", s.at("p.c"))
+    bad(1, "cannot be written as ONNX", "export", s.at("bc", "one"), "-o", s.at("p.onnx"))
+
+
+def check_off(s):
+    """Without encoders pictures are rows of numbers, as they were; so are small ones by themselves."""
+    good("train", "--data", s.at("a.npz"), "--out", s.at("off"), "--agent", "bc", "--steps", 2, "--set", "picture=off", "--hidden", 8, "--batch", 4)
+    tensors, said = read(s.at("off"))
+    assert tensors["actor/0/w"].shape[1] == 2 * pictures.CELLS and "picture" not in said["method"] + said["config"] + said["networks"]
+    write(s.at("floats.npz"), observations=np.float32(rng.random((ROWS, *SHAPE))))
+    good("train", "--data", s.at("floats.npz"), "--out", s.at("given"), "--agent", "bc", "--steps", 2, "--set", "picture=16,17,3", "--hidden", 8, "--batch", 4)
+    assert "actor/encoder1/conv8/w" in read(s.at("given"))[0]
+
+
+with Scratch("pictures") as s:
+    write(s.at("a.npz"))
+    found = {agent: check_agent(s, agent) for agent in AGENTS}
+    check_acting(*found["bc"])
+    check_off(s)
+    check_refused(s)
+print(f"{len(AGENTS)} methods trained on pictures of {SHAPE}, and acted")
