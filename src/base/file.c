@@ -325,11 +325,12 @@ static int open_temp(dc_save *save) {
     return errno = error, -1;
 }
 
-// The name to rename to: a symbolic link stays, and the file that it names is replaced.
+// The name to rename to: a symbolic link stays, and the file that it names is replaced. /dev/stdout may lead to a pipe,
+// which has no name.
 static char *real_name(const char *path) {
     struct stat info;
     bool link = lstat(path, &info) == 0 && S_ISLNK(info.st_mode) && stat(path, &info) == 0;
-    return link ? realpath(path, NULL) : strdup(path);
+    return link && S_ISREG(info.st_mode) ? realpath(path, NULL) : strdup(path);
 }
 
 // Takes over `name`, which is where `path` leads.

@@ -231,6 +231,7 @@ def test_pipe_that_nobody_reads(scratch):
     process.send_signal(signal.SIGTERM)
     told = process.communicate(timeout=20)
     assert process.returncode == STOPPED and told[1].startswith("dcrl: stopped"), told
+    assert good("report", scratch.at("run"), "--format", "svg", "-o", "/dev/stdout").startswith("<svg")
     target = scratch.at("through.svg")
     with open(target, "wb") as file:  # and with a reader it is written whole
         os.mkfifo(scratch.at("pipe.svg"))
