@@ -108,6 +108,7 @@ def larger(inputs):
     return [
         Case("gen-large", lambda folder: None, "gen", "pointmaze-medium-navigate", "--episodes", 20, "-o", "made.npz", "--threads", 1),
         Case("gen-parts-large", lambda folder: None, "gen", "cube-single-play", "--episodes", 140, "--rows", 3, "-o", "made.npz"),
+        Case("gen-walker-large", lambda folder: None, "gen", "antmaze-medium-navigate", "--episodes", 140, "--rows", 6, "-o", "made.npz"),
         Case("to-store-large", needs("large.npz"), "data", "convert", "large.npz", "made", "--rows-per-shard", 2048),
         Case("to-npz-large", needs("large"), "data", "convert", "large", "made.npz"),
     ]
