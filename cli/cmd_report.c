@@ -62,7 +62,9 @@ static dc_status draw(const dc_curves *curves, dc_text *out) {
     return dc_plot_svg(out, curves->panels, curves->success ? curves->success : curves->count);
 }
 
-static dc_status say(const dc_compare *compare, dc_text *out) {
+static dc_status say(const dc_compare *compare, const dc_table *scores, dc_text *out) {
+    if (!compare->tasks) dc_table_held_out(scores, out);
+    if (out->used) return dc_text_status(out);
     if (!compare->tasks)
         return dc_fail(
             DC_BAD_INPUT,
@@ -85,7 +87,7 @@ static dc_status compose(const dc_runs *runs, const flags *f, dc_arena *arena, d
         return dc_html_page(runs, &scores, &compare, &curves, *f->title ? f->title : NULL, 0, arena,
                             out);
     if (format == SVG) return draw(&curves, out);
-    if (format == TEXT) return say(&compare, out);
+    if (format == TEXT) return say(&compare, &scores, out);
     if (format == CSV) {
         dc_table_csv(&scores, out);
     } else {

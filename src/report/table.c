@@ -456,6 +456,26 @@ static void md_list(const dc_table *t, dc_metric metric, const char *title, cons
     if (any) dc_text_add(out, "\n");
 }
 
+void dc_table_held_out(const dc_table *table, dc_text *out) {
+    bool any = false;
+    for (int i = 0; i < table->count; i++) {
+        const dc_score *s = &table->scores[i];
+        if (s->metric != DC_METRIC_HELD_OUT) continue;
+        if (!any) dc_text_add(out, "   error       sd  seeds  method\n");
+        any = true;
+        dc_text_add(out, "%8.2f ", s->over.mean);
+        dc_text_add(out, s->over.count > 1 ? "%8.2f" : "       -", s->over.sd);
+        dc_text_add(out, "  %5d  ", s->over.count);
+        dc_text_name(out, s->group->label);
+        dc_text_add(out, " on ");
+        dc_text_name(out, s->group->env);
+        dc_text_add(out, "\n");
+    }
+    if (any)
+        dc_text_add(out, "\nMean error of predicted distances between states of held-out "
+                         "trajectories, in steps, at the end of training.\n");
+}
+
 void dc_table_markdown(const dc_table *table, const dc_runs *runs, dc_text *out) {
     dc_text_add(out, "# dcrl: %d run%s\n\n", runs->count, runs->count == 1 ? "" : "s");
     dc_text_add(out, "Success in percent, mean over the last three evaluations; ± is the standard "

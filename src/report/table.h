@@ -58,6 +58,9 @@ void dc_table_md_text(dc_text *out, const char *s);
 // it is not there or not finite.
 void dc_table_csv_text(dc_text *out, const char *s);
 void dc_table_csv_number(dc_text *out, double x, bool there);
+
+// Held-out error of every group that has one, a line each; nothing where none has.
+void dc_table_held_out(const dc_table *table, dc_text *out);
 // One line a score, full precision.
 void dc_table_csv(const dc_table *table, dc_text *out);
 // One table for each environment with evaluations, then A(H), held-out error, throughput.

@@ -150,6 +150,9 @@ def test_without_environment():
         rows = [row for row in csv.DictReader(told.splitlines()) if row["metric"] == "val_value_error"]
         assert [abs(float(row["mean"]) - m) < 1e-6 for row, m in zip(rows, means)] == [True, True], (rows, means)
         assert f"| {means[1]:.2f} | 1 |" in good("report", s.at("runs"), s.at("other"), "-o", "-", "--format", "md").split("## Held-out rows")[1]
+        lines = good("report", s.at("runs"), s.at("other")).splitlines()
+        assert lines[0].split() == ["error", "sd", "seeds", "method"] and lines[1].endswith("2  dcrl on my robot.npz"), lines
+        assert lines[2].split() == [f"{means[1]:.2f}", "-", "1", "td-n", "on", "my", "robot.npz"], lines
         write(s.at("third.npz"), 8, 2), write(s.at("third-val.npz"), 4, 3)
         good(*TRAIN, "--data", s.at("third.npz"), "--out", s.at("third"))
         good("report", s.at("runs"), s.at("third"), "-o", s.at("sets.html"))
@@ -157,7 +160,7 @@ def test_without_environment():
         for command in "eval", "map", "render":
             bad(1, ["trained on data without an environment", "dcrl report RUN -o page.html", "docs/api.md"], command, s.at("runs", "seed-0"),
                 *(["-o", s.at("a.gif")] if command == "render" else []))
-        bad(1, ["no run has been evaluated", "-o page.html"], "report", s.at("runs"))
+        bad(1, ["no run has been evaluated", "-o page.html"], "report", s.at("bare"))
         bad(2, ["nothing to evaluate in without an environment", "--env"], *TRAIN, "--data", data, "--eval-every", 10, "--out", s.at("no"))
 
 
