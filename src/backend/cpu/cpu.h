@@ -26,8 +26,10 @@ dc_span dc_cpu_trained_share(const dc_exec *x, const dc_node *n);
 // After forward and backward of a layer: what is read by others than the next layer becomes known to all ranks.
 void dc_cpu_share_output(const dc_exec *x, const dc_node *n);
 void dc_cpu_share_input_gradient(const dc_exec *x, const dc_node *n);
-// Gradients of weights are sums over blocks of rows, in order, and go from rank to rank as they grow. Before this rank
-// adds its blocks to that of input i: fetch what the blocks before came to; whether there is anything to add to.
+// Gradients of weights (inputs 1 and on) are sums over blocks of rows, in order, and go from rank to rank as they grow.
+void dc_cpu_begin_sums(const dc_exec *x, const dc_node *n); // before any of a layer's is taken
+// Before this rank adds its blocks to that of input i: fetch what the blocks before came to; whether there is anything
+// to add to.
 bool dc_cpu_take_sum(const dc_exec *x, const dc_node *n, int i);
 void dc_cpu_pass_sum(const dc_exec *x, const dc_node *n, int i); // afterwards
 // At the end of a step: all ranks get all gradients.

@@ -133,6 +133,7 @@ static void bwd_share(const dc_exec *x, const dc_node *n, job *j, dc_span own) {
     j->dy = dc_tensor_rows(j->dy, own.first, own.end);
     if (j->want_x) j->dx = dc_tensor_rows(j->dx, own.first, own.end);
     j->lo = n->lo + own.first;
+    dc_cpu_begin_sums(x, n);
     j->blocks = dc_blocks(j->dy.rows);
     dc_pool_run(x->pool, bwd_block, j, n->e * j->blocks);
     for (int i = 1; i <= 2; i++) {

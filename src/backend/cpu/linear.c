@@ -172,6 +172,7 @@ static void bwd_share(const dc_exec *x, const dc_node *n, job *j, dc_span own) {
     if (j->want_x) j->dx = dc_tensor_rows(j->dx, own.first, own.end);
     j->row_blocks = dc_blocks(j->dy.rows);
     j->w_blocks = x->ranks ? 0 : w_blocks;
+    dc_cpu_begin_sums(x, n);
     if (j->want_w && !x->ranks) take_sums(x, n, j);
     dc_pool_run(x->pool, bwd_block, j, n->e * (j->row_blocks + j->w_blocks));
     if (!j->want_w) return;

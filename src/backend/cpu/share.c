@@ -161,15 +161,27 @@ static bool goes_on(const dc_exec *x, const dc_node *n, int i) {
     return dc_adds(x, n, i) && x->graph->nodes[n->in[i]].grad_first != dc_self(x, n);
 }
 
+// The first rank with blocks here, to which the last one gives what it has; -1: nothing is given.
+static int given_to(const dc_exec *x, const dc_node *n, int i) {
+    int first = next_rank(x, n, -1, 1);
+    return goes_on(x, n, i) && first < dc_ranks_count(x->ranks) - 1 ? first : -1;
+}
+
+void dc_cpu_begin_sums(const dc_exec *x, const dc_node *n) {
+    if (!x->ranks || dc_ranks_rank(x->ranks) < dc_ranks_count(x->ranks) - 1) return;
+    for (int i = 1; i < n->in_count; i++) {
+        if (!dc_wants(x, n, i) || given_to(x, n, i) < 0) continue;
+        dc_tensor sum = dc_gradient(x, n->in[i]);
+        dc_ranks_send(x->ranks, given_to(x, n, i), sum.p, bytes_of(sum));
+    }
+}
+
 bool dc_cpu_take_sum(const dc_exec *x, const dc_node *n, int i) {
     if (!x->ranks) return dc_adds(x, n, i);
     int rank = dc_ranks_rank(x->ranks), last = dc_ranks_count(x->ranks) - 1;
-    int first = next_rank(x, n, -1, 1), before = next_rank(x, n, rank, -1);
+    int before = next_rank(x, n, rank, -1);
     dc_tensor sum = dc_gradient(x, n->in[i]);
-    if (goes_on(x, n, i) && first != last) {
-        if (rank == last) dc_ranks_send(x->ranks, first, sum.p, bytes_of(sum));
-        if (rank == first) dc_ranks_receive(x->ranks, last, sum.p, bytes_of(sum));
-    }
+    if (given_to(x, n, i) == rank) dc_ranks_receive(x->ranks, last, sum.p, bytes_of(sum));
     if (before < 0) return dc_adds(x, n, i);
     dc_ranks_receive(x->ranks, before, sum.p, bytes_of(sum));
     return true;
