@@ -592,7 +592,9 @@ static dc_status play_together(maker *m) {
     if (!m->keeps || s->shards >= dc_ranks_count(cli_ranks)) return DC_OK;
     for (int k = 0; k < 2 * s->shards; k++) {
         part p = part_of(s, k / 2, k % 2);
-        if (m->missing[k]) DC_TRY(play_parts(m, &p, &number));
+        dc_status status = m->missing[k] ? play_parts(m, &p, &number) : DC_OK;
+        m->path = NULL;
+        DC_TRY(status);
     }
     return DC_OK;
 }
