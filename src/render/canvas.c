@@ -42,7 +42,16 @@ dc_status dc_canvas_new(dc_canvas **canvas, int width, int height) {
         c->depth = malloc(samples * sizeof *c->depth);
         c->top = malloc(samples * sizeof *c->top);
         c->sample = malloc(samples * 3);
-        if (c->depth && c->top && c->sample) return DC_OK;
+        c->floor = calloc(1, sizeof *c->floor);
+        c->floor_before = calloc(1, sizeof *c->floor);
+        size_t pixels = (size_t)width * (size_t)height;
+        bool keeps = height <= DC_BAND && pixels <= DC_MEMO_PIXELS;
+        if (keeps) c->memo = calloc(pixels, sizeof *c->memo);
+        bool memo = c->floor && c->floor_before && (c->memo || !keeps);
+        if (c->depth && c->top && c->sample && memo) {
+            c->floor->index = c->floor_before->index = -1;
+            return DC_OK;
+        }
     }
     dc_canvas_free(c);
     *canvas = NULL;
@@ -52,7 +61,10 @@ dc_status dc_canvas_new(dc_canvas **canvas, int width, int height) {
 
 void dc_canvas_free(dc_canvas *c) {
     if (!c) return;
-    void *all[] = {c->depth,
+    void *all[] = {c->floor,
+                   c->floor_before,
+                   c->memo,
+                   c->depth,
                    c->top,
                    c->sample,
                    c->records.data,
@@ -93,6 +105,7 @@ static void set_view(dc_canvas *c, const dc_render_scene *s) {
     c->centre[0] = (float)(-(double)s->left / (double)s->wide * c->width);
     c->centre[1] = (float)(-(double)s->bottom / (double)s->high * c->height);
     set_lights(c);
+    dc_memo_begin(c);
 }
 
 static void clean(dc_canvas *c) {

@@ -4,6 +4,7 @@
 //     raster.c  triangles -> the nearest one at each sample
 //     shade.c   what is seen -> fragments: a pixel of a triangle, and its light
 //     shadow.c  fragments and a light -> which of them it reaches
+//     memo.c    the floor, kept from picture to picture
 //     canvas.c  the order of it all
 #ifndef DC_RENDER_CANVAS_H
 #define DC_RENDER_CANVAS_H
@@ -73,6 +74,25 @@ typedef struct dc_shadow_scratch {
     dc_list texel, start, order; // as found, by cell: shadow.c
 } dc_shadow_scratch;
 
+enum {
+    DC_MEMO_LIGHTS = 2,
+    DC_MEMO_PIXELS = 1 << 14
+}; // lights that cast shadows, and pixels, at most
+
+// The floor's fragments of the picture before, by pixel: where camera, lights and floor stand still they are the same.
+typedef struct dc_memo {
+    dc_fragment fragment;
+    dc_lit lit[DC_MEMO_LIGHTS];
+    int triangle; // -1: none
+} dc_memo;
+
+typedef struct dc_floor { // what they depend on
+    float view[18];
+    dc_render_part part;
+    int index, lights;
+    dc_render_light light[DC_RENDER_LIGHTS];
+} dc_floor;
+
 struct dc_canvas {
     int width, height;
     int row, rows; // the band
@@ -88,7 +108,9 @@ struct dc_canvas {
     dc_list lattice_of; // (parts, 6) int
     dc_seen seen;
     dc_shadow_scratch shadow;
-    bool failed; // without memory
+    dc_floor *floor, *floor_before; // floor->index: the part that is kept, -1: none
+    dc_memo *memo;                  // (height, width) of a canvas of one band, else NULL
+    bool failed;                    // without memory
 };
 
 // One more element; NULL (and `failed`) without memory.
@@ -109,6 +131,12 @@ void dc_view_ray(const dc_canvas *c, double x, double y, double ray[3]);
 void dc_raster_part(dc_canvas *c, int part, const dc_shape *shape);
 void dc_raster_clear(dc_canvas *c, int part, const dc_shape *shape,
                      void (*blend)(dc_canvas *, int part, const dc_shape *, int triangle));
+
+// memo.c: whether the last picture's floor counts; its fragment at a pixel, NULL if none is kept.
+void dc_memo_begin(dc_canvas *c);
+static inline dc_memo *dc_memo_at(dc_canvas *c, int part, int pixel) {
+    return c->memo && c->floor->index == part ? &c->memo[pixel] : NULL;
+}
 
 // shade.c
 void dc_shade_opaque(dc_canvas *c); // c->top -> c->fragments

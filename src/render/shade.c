@@ -69,7 +69,8 @@ static void light_point(const dc_canvas *c, const dc_render_surface *m, const fl
             sum[0] = sum[1] = sum[2] = 0;
         }
         if (share == 0) continue;
-        if (lit > 0) {
+        bool shines = l->specular[0] > 0 || l->specular[1] > 0 || l->specular[2] > 0;
+        if (lit > 0 && shines && m->specular > 0) {
             for (int a = 0; a < 3; a++)
                 half[a] = to[a] + eye[a];
             unit(half);
@@ -279,18 +280,29 @@ static void light_pixel(const dc_canvas *c, const dc_render_part *p, const dc_sh
 
 // ---- what is opaque ----
 
-static void add_fragment(dc_canvas *c, int x, int y, int samples, dc_record *r) {
+static void recall(dc_canvas *c, dc_fragment *f, const dc_memo *m) {
+    uint32_t first = (uint32_t)c->lit.count;
+    for (int i = 0; i < c->casting; i++) {
+        dc_lit *lit = dc_list_more(c, &c->lit, sizeof *lit);
+        if (!lit) return;
+        *lit = m->lit[i];
+    }
+    int samples = f->samples;
+    *f = m->fragment;
+    f->samples = samples;
+    f->lights = first;
+}
+
+static bool light_fragment(dc_canvas *c, dc_fragment *f, dc_record *r, int x, int y) {
     const dc_render_part *p = &c->scene->part[r->part];
     if (r->shade < 0) {
         dc_shade *new = dc_list_more(c, &c->shades, sizeof *new);
-        if (!new) return;
+        if (!new) return false;
         set_triangle(c, new, p, r->shape, r->triangle);
         light_triangle(c, new, r->part, true);
         r->shade = c->shades.count - 1;
     }
     const dc_shade *s = (const dc_shade *)c->shades.data + r->shade;
-    dc_fragment *f = dc_list_more(c, &c->fragments, sizeof *f);
-    if (!f) return;
     double ray[3], weight[3], at[3];
     float light[DC_RENDER_LIGHTS + 1][3], rgb[3] = {1, 1, 1};
     dc_view_ray(c, x + 0.5, y + 0.5, ray);
@@ -298,18 +310,34 @@ static void add_fragment(dc_canvas *c, int x, int y, int samples, dc_record *r) 
     light_pixel(c, p, s, weight, true, light);
     if (p->surface.texture) look(c, &p->surface, s, x, y, weight, rgb);
     mix(s->at, weight, at);
-    *f = (dc_fragment){
-        .pixel = (y - c->row) * c->width + x, .samples = samples, .lights = (uint32_t)c->lit.count};
     narrow(at, f->at);
     for (int k = 0; k < 3; k++)
         f->own[k] = light[0][k] * rgb[k];
     for (int i = 1; i <= c->casting; i++) {
         dc_lit *lit = dc_list_more(c, &c->lit, sizeof *lit);
-        if (!lit) return;
+        if (!lit) return false;
         lit->reached = 1;
         for (int k = 0; k < 3; k++)
             lit->rgb[k] = light[i][k] * rgb[k];
     }
+    return true;
+}
+
+static void add_fragment(dc_canvas *c, int x, int y, int samples, dc_record *r) {
+    int pixel = (y - c->row) * c->width + x;
+    dc_fragment *f = dc_list_more(c, &c->fragments, sizeof *f);
+    dc_memo *m = dc_memo_at(c, r->part, pixel);
+    if (!f) return;
+    *f = (dc_fragment){.pixel = pixel, .samples = samples, .lights = (uint32_t)c->lit.count};
+    if (m && m->triangle == r->triangle) {
+        recall(c, f, m);
+        return;
+    }
+    if (!light_fragment(c, f, r, x, y) || !m) return;
+    m->fragment = *f;
+    m->triangle = r->triangle;
+    if (c->casting)
+        memcpy(m->lit, (dc_lit *)c->lit.data + f->lights, (size_t)c->casting * sizeof *m->lit);
 }
 
 void dc_shade_opaque(dc_canvas *c) {

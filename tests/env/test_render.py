@@ -135,7 +135,7 @@ def test_small_frames():
 def test_threads():
     """The same film by any number of threads, and each frame by itself."""
     with Scratch("render") as scratch:
-        words = ["render", "cube-double-v0", "--script", "--every", 40, "--width", 50, "--height", 70]
+        words = ["render", "cube-double-v0", "--script", "--every", 40, "--width", 50, "--height", 60]
         for threads in 1, 2, 3:
             good(*words, "--threads", threads, "-o", scratch.at(f"{threads}.gif"))
             assert digest(scratch.at(f"{threads}.gif")) == digest(scratch.at("1.gif")), threads

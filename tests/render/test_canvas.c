@@ -94,7 +94,8 @@ static void test_colours(void **state) {
     draw(s);
     for (int y = 0; y < SIDE; y++)
         for (int x = 0; x < SIDE; x++) {
-            bool inside = x >= SIDE / 4 && x < SIDE - SIDE / 4 && y >= SIDE / 4 && y < SIDE - SIDE / 4;
+            bool inside =
+                x >= SIDE / 4 && x < SIDE - SIDE / 4 && y >= SIDE / 4 && y < SIDE - SIDE / 4;
             assert_pixel(s, x, y, inside ? 255 : 0, 0, 0);
         }
     s->part[0].turn[0] = s->part[0].turn[8] = -1; // shows its back
@@ -268,7 +269,8 @@ static void test_odd_numbers(void **state) {
     s->scene.shadow_size = 4096;
     s->scene.shadow_clip = 20;
     s->scene.shadow_scale = 0.6f;
-    s->light = (dc_render_light){.shadows = true, .diffuse = {1, 1, 1}, .pos = {0, 0, 20}, .cutoff = 45, .fade = {1}};
+    s->light = (dc_render_light){
+        .shadows = true, .diffuse = {1, 1, 1}, .pos = {0, 0, 20}, .cutoff = 45, .fade = {1}};
     for (int k = 0; k < (int)(sizeof odd / sizeof odd[0]); k++)
         for (int spot = 0; spot < 2; spot++) {
             s->scene.parts = 0;
