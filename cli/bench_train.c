@@ -14,9 +14,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char usage[] =
-    "usage: dcrl bench train [--work lock|standard|long] [--agent AGENT] [--seeds N] [--seconds T] "
+    "usage: dcrl bench train [--work lock|standard|long|pictures] [--agent AGENT] [--seeds N] "
+    "[--seconds T] "
     "[--threads T] "
     "[--out RUN] "
     "[--set key=value]... [--json]\n"
@@ -28,8 +30,10 @@ static const char usage[] =
     "  lock      d(s, g) of a lock of 2048 states: 3x512, batch 512, n 64\n"
     "  standard  antmaze-large's sizes: 3x512, batch 1024, n 25, oracle critic, ddpgbc policy\n"
     "  long      humanoidmaze-giant's: 4x1024, batch 1024, n 100, oracle critic, flow policy\n"
+    "  pictures  observations of 64 x 64 x 3 bytes: 3x512 behind encoders, batch 256\n"
     "\n"
-    "The last two train on a million random rows, so that nothing must be fetched. With --seeds N, "
+    "All but the first train on a million random rows (of pictures 20,000), so that nothing must "
+    "be fetched. With --seeds N, "
     "N seeds train\n"
     "together, as dcrl train --seed 0-... does, and the rate is the sum of theirs. With --out, "
     "logs "
@@ -42,13 +46,14 @@ static const char usage[] =
 typedef struct work {
     const char *name, *env, *preset;
     int obs, act, states; // columns, and rows of a trajectory
+    int rows, side;       // of the data; side of the pictures that observations are, 0: numbers
 } work;
 
-static const work works[] = {{"lock", "lock-2048", NULL, 0, 0, 0},
-                             {"standard", NULL, "standard", 29, 8, 1000},
-                             {"long", NULL, "long", 69, 21, 4000}};
-#define WORKS "lock|standard|long" // names of the rows above
-enum { RANDOM_ROWS = 1000000 };
+static const work works[] = {{"lock", "lock-2048", NULL, 0, 0, 0, 0, 0},
+                             {"standard", NULL, "standard", 29, 8, 1000, 1000000, 0},
+                             {"long", NULL, "long", 69, 21, 4000, 1000000, 0},
+                             {"pictures", NULL, "standard", 64 * 64 * 3, 5, 1000, 20000, 64}};
+#define WORKS "lock|standard|long|pictures" // names of the rows above
 
 typedef struct flags {
     int work, device, precision;
@@ -190,7 +195,8 @@ static dc_status configure(dc_run *run, const flags *f) {
     if (w->env) DC_TRY(dc_run_set(run, "env", w->env));
     if (w->preset) {
         DC_TRY(apply_preset(run, w->preset));
-        DC_TRY(dc_run_set(run, "rep", "0,2")); // goals are positions
+        DC_TRY(w->side ? dc_run_set(run, "batch", "256")
+                       : dc_run_set(run, "rep", "0,2")); // goals are positions
     }
     DC_TRY(dc_run_set(run, "steps", "1000000000"));
     run->options.threads = f->threads;
@@ -199,25 +205,35 @@ static dc_status configure(dc_run *run, const flags *f) {
     return DC_OK;
 }
 
-static void fill(float *values, int width, uint32_t stream, float most) {
-    for (int64_t row = 0; row < RANDOM_ROWS; row++)
+static void fill(float *values, int64_t rows, int width, uint32_t stream, float most) {
+    for (int64_t row = 0; row < rows; row++)
         for (int c = 0; c < width; c++) {
             float x = dc_draw_normal(0, stream, (uint64_t)row, (uint32_t)c);
             values[row * width + c] = x > most ? most : x < -most ? -most : x;
         }
 }
 
-// Normal observations, clipped normal actions, trajectories of one length.
+static dc_status random_pictures(const work *w, dc_dataset *data) {
+    uint8_t *bytes;
+    DC_TRY(dc_dataset_add_bytes(data, "obs", 3, (int64_t[]){w->side, w->side, 3}, &bytes));
+    for (int64_t i = 0; i < (int64_t)w->rows * w->obs / 16; i++) {
+        dc_u32x4 words = dc_philox(0, DC_STREAM_ENV, 0, (uint32_t)i);
+        memcpy(bytes + 16 * i, words.v, 16);
+    }
+    return DC_OK;
+}
+
+// Normal observations or pictures of noise, clipped normal actions, trajectories of one length.
 static dc_status random_data(const work *w, dc_dataset *data) {
     int64_t *starts;
-    float *obs, *act;
-    DC_TRY(dc_dataset_make(data, RANDOM_ROWS, RANDOM_ROWS / w->states, &starts));
-    for (int64_t t = 0; t <= RANDOM_ROWS / w->states; t++)
+    float *obs = NULL, *act;
+    DC_TRY(dc_dataset_make(data, w->rows, w->rows / w->states, &starts));
+    for (int64_t t = 0; t <= w->rows / w->states; t++)
         starts[t] = t * w->states;
-    DC_TRY(dc_dataset_add(data, "obs", w->obs, &obs));
+    DC_TRY(w->side ? random_pictures(w, data) : dc_dataset_add(data, "obs", w->obs, &obs));
     DC_TRY(dc_dataset_add(data, "act", w->act, &act));
-    fill(obs, w->obs, DC_STREAM_ENV, 100);
-    fill(act, w->act, DC_STREAM_LOCK, 1);
+    if (obs) fill(obs, w->rows, w->obs, DC_STREAM_ENV, 100);
+    fill(act, w->rows, w->act, DC_STREAM_LOCK, 1);
     return dc_dataset_seal(data);
 }
 

@@ -102,6 +102,14 @@ static const op_case op_cases[] = {
     {DC_OP_max_pool, 1, {{1, 5, 72}}, 6, 4, 1, -9, 9},
     {DC_OP_max_pool, 1, {{1, 4, 30}}, 5, 3, 1, -9, 9}, // odd sizes
     {DC_OP_max_pool, 1, {{1, 9, 4}}, 1, 2, 1, -9, 9},
+    {DC_OP_max_pool,
+     1,
+     {{1, 2, 600}},
+     3,
+     2,
+     1,
+     -99,
+     99}, // more channels than are looked at together
     {DC_OP_join, 2, {{2, 9, 3}, {2, 9, 2}}, 0, 0, 3, -1, 1},
     {DC_OP_join, 2, {{1, 300, 2}, {1, 300, 2}}, 0, 0, 3, -1, 1},
 };

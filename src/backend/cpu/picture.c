@@ -205,18 +205,30 @@ void dc_cpu_max_pool_fwd(const dc_exec *x, const dc_node *n) {
     dc_pool_run(x->pool, pool_row, &j, j.y.rows);
 }
 
-// Of a window's numbers of channel i the place of the largest, the first of equals in row-major order.
-static int64_t largest(const pool_job *j, const dc_real *picture, int at, int i) {
+enum { CHANNELS = 64 }; // that are looked at together
+
+// The window at place number `at`: of `count` channels from `first` on the place of the largest number, the first of equals
+// in row-major order, takes the gradient.
+static void pool_back_window(const pool_job *j, const dc_real *picture, int at, int first,
+                             int count, const dc_real *dy, dc_real *dx) {
+    dc_real most[CHANNELS];
+    int32_t where[CHANNELS];
     int y0, y1, x0, x1, c = j->in.c;
     window(at / j->out.w, j->in.h, &y0, &y1);
     window(at % j->out.w, j->in.w, &x0, &x1);
-    int64_t best = ((int64_t)y0 * j->in.w + x0) * c + i;
     for (int y = y0; y < y1; y++)
         for (int x = x0; x < x1; x++) {
-            int64_t here = ((int64_t)y * j->in.w + x) * c + i;
-            if (picture[here] > picture[best]) best = here;
+            int32_t here = y * j->in.w + x;
+            const dc_real *v = picture + (int64_t)here * c + first;
+            bool start = y == y0 && x == x0;
+            for (int i = 0; i < count; i++) {
+                bool more = start || v[i] > most[i];
+                most[i] = more ? v[i] : most[i];
+                where[i] = more ? here : where[i];
+            }
         }
-    return best;
+    for (int i = 0; i < count; i++)
+        dx[(int64_t)where[i] * c + first + i] += dy[first + i];
 }
 
 static void pool_back_row(void *ctx, int r) {
@@ -224,9 +236,9 @@ static void pool_back_row(void *ctx, int r) {
     const dc_real *picture = dc_row(j->x, 0, r), *dy = dc_row(j->dy, 0, r);
     dc_real *dx = dc_row(j->dx, 0, r);
     if (!j->add) memset(dx, 0, (size_t)cells(j->in) * sizeof *dx);
-    for (int at = 0; at < j->out.h * j->out.w; at++)
-        for (int i = 0; i < j->in.c; i++)
-            dx[largest(j, picture, at, i)] += dy[(int64_t)at * j->in.c + i];
+    for (int at = 0; at < j->out.h * j->out.w; at++, dy += j->in.c)
+        for (int first = 0; first < j->in.c; first += CHANNELS)
+            pool_back_window(j, picture, at, first, least(CHANNELS, j->in.c - first), dy, dx);
 }
 
 void dc_cpu_max_pool_bwd(const dc_exec *x, const dc_node *n) {
