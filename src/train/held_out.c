@@ -67,6 +67,7 @@ static dc_status build(dc_held_out *h, const dc_run *run, const dc_dataset *data
     DC_TRY(dc_run_agent_options(run, &options));
     options.seed = SEED;
     options.like = &run->agent;
+    options.crop = 0; // what a policy will see
     options.longest = run->agent.method.longest;
     h->steps = run->options.steps;
     DC_TRY(dc_agent_init(&h->agent, run->algo, run->config, &options, data, run->pool));

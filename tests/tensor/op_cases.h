@@ -81,35 +81,16 @@ static const op_case op_cases[] = {
     {DC_OP_mrn_pairs, 2, {{1, 66, 6}, {1, 66, 6}}, 1, DC_MRN_QRL, 3, -20, 20}, // two panels
     {DC_OP_mrn_pairs, 2, {{1, 5, 4}, {1, 290, 4}}, 1, DC_MRN_TMD, 3, -20, 20}, // two blocks
     {DC_OP_mrn_pairs, 2, {{1, 300, 4}, {1, 5, 4}}, 1, DC_MRN_TMD, 3, -20, 20}, // the other way
+    // Pictures: of one place, in three blocks; no wider than a window; two tiles.
     {DC_OP_conv3x3, 3, {{1, 3, 40}, {1, 18, 3}, {1, 1, 3}}, 4, 5, 7, -1, 1},
-    {DC_OP_conv3x3,
-     3,
-     {{1, 19, 1}, {1, 9, 2}, {1, 1, 2}},
-     1,
-     1,
-     7,
-     -1,
-     1}, // one place; three blocks of pictures
-    {DC_OP_conv3x3,
-     3,
-     {{1, 9, 12}, {1, 18, 1}, {1, 1, 1}},
-     3,
-     2,
-     7,
-     -1,
-     1}, // no wider than a window
-    {DC_OP_conv3x3, 3, {{1, 2, 2160}, {1, 540, 2}, {1, 1, 2}}, 6, 6, 7, -1, 1}, // two tiles
+    {DC_OP_conv3x3, 3, {{1, 19, 1}, {1, 9, 2}, {1, 1, 2}}, 1, 1, 7, -1, 1},
+    {DC_OP_conv3x3, 3, {{1, 9, 12}, {1, 18, 1}, {1, 1, 1}}, 3, 2, 7, -1, 1},
+    {DC_OP_conv3x3, 3, {{1, 2, 2160}, {1, 540, 2}, {1, 1, 2}}, 6, 6, 7, -1, 1},
     {DC_OP_max_pool, 1, {{1, 5, 72}}, 6, 4, 1, -9, 9},
     {DC_OP_max_pool, 1, {{1, 4, 30}}, 5, 3, 1, -9, 9}, // odd sizes
     {DC_OP_max_pool, 1, {{1, 9, 4}}, 1, 2, 1, -9, 9},
-    {DC_OP_max_pool,
-     1,
-     {{1, 2, 600}},
-     3,
-     2,
-     1,
-     -99,
-     99}, // more channels than are looked at together
+    // More channels than are looked at together.
+    {DC_OP_max_pool, 1, {{1, 2, 396}}, 3, 2, 1, -2, 2},
     {DC_OP_join, 2, {{2, 9, 3}, {2, 9, 2}}, 0, 0, 3, -1, 1},
     {DC_OP_join, 2, {{1, 300, 2}, {1, 300, 2}}, 0, 0, 3, -1, 1},
 };

@@ -1,5 +1,6 @@
 """Training on pictures: the same bytes with any number of threads and after a stop; checkpoints that say what they see; a
 policy that acts as JAX computes from the weights in its file; and what is refused."""
+import json
 import os
 import sys
 
@@ -78,10 +79,37 @@ def check_refused(s):
     train(1, ["network high_actor would have to paint pictures of 16 x 17 x 3", "picture=off"], agent="por")
     train(2, ["picture must be auto, off or HEIGHT,WIDTH,CHANNELS", "16x17"], "--set", "picture=16x17")
     train(2, ["an observation has 816 values, a picture of 16,16,3 has 768"], "--set", "picture=16,16,3")
-    write(s.at("floats.npz"), observations=np.float32(rng.random((ROWS, *SHAPE))))
     train(2, ["observations are no pictures that could be cropped"], "--set", "crop=0.5", data="floats.npz")
     bad(1, "cannot be written as C", "export", s.at("bc", "one"), "-o", s.at("p.c"))
     bad(1, "cannot be written as ONNX", "export", s.at("bc", "one"), "-o", s.at("p.onnx"))
+
+
+def check_every_agent(s):
+    """The others train, too, or say which network cannot see pictures."""
+    small = lambda agent, *more: ("train", "--agent", agent, "--data", s.at("a.npz"), "--steps", 1, "--hidden", 4, "--batch", 4, *more)
+    for agent in (a["name"] for a in json.loads(good("list", "agents", "--json"))["agents"]):
+        if agent in AGENTS:
+            continue
+        if agent in ("coe", "por", "hbc", "sharsa"):
+            bad(1, ["network", "pictures" if agent in ("por", "hbc") else "no encoder", "picture=off"], *small(agent, "--out", s.at("no")))
+            if agent != "coe":  # goals that are a few numbers
+                good(*small(agent, "--out", s.at("rep-" + agent), "--set", "rep=0,2"))
+        else:
+            good(*small(agent, "--out", s.at("every-" + agent)))
+
+
+def check_held_out(s):
+    """Held-out pictures are not cropped: with steps of size 0 their loss is that of a run that crops nothing."""
+    write(s.at("b.npz"))
+    write(s.at("b-val.npz"))
+    logs = []
+    for crop in ("0", "1"):
+        out = s.at("val" + crop)
+        good("train", "--agent", "bc", "--data", s.at("b.npz"), "--steps", 2, "--hidden", 8, "--batch", 4, "--lr", 0, "--out", out, "--set", f"crop={crop}", "--set", "log_every=1")
+        with open(os.path.join(out, "train.csv")) as log:
+            logs.append([line.strip().split(",") for line in log])
+    assert logs[0][0][1] == "loss_bc" and logs[0][0][3] == "val_loss_bc"
+    assert [r[3] for r in logs[0]] == [r[3] for r in logs[1]] and [r[1] for r in logs[0][1:]] != [r[1] for r in logs[1][1:]]
 
 
 def check_off(s):
@@ -89,15 +117,17 @@ def check_off(s):
     good("train", "--data", s.at("a.npz"), "--out", s.at("off"), "--agent", "bc", "--steps", 2, "--set", "picture=off", "--hidden", 8, "--batch", 4)
     tensors, said = read(s.at("off"))
     assert tensors["actor/0/w"].shape[1] == 2 * pictures.CELLS and "picture" not in said["method"] + said["config"] + said["networks"]
-    write(s.at("floats.npz"), observations=np.float32(rng.random((ROWS, *SHAPE))))
     good("train", "--data", s.at("floats.npz"), "--out", s.at("given"), "--agent", "bc", "--steps", 2, "--set", "picture=16,17,3", "--hidden", 8, "--batch", 4)
     assert "actor/encoder1/conv8/w" in read(s.at("given"))[0]
 
 
 with Scratch("pictures") as s:
     write(s.at("a.npz"))
+    write(s.at("floats.npz"), observations=np.float32(rng.random((ROWS, *SHAPE))))
     found = {agent: check_agent(s, agent) for agent in AGENTS}
     check_acting(*found["bc"])
     check_off(s)
+    check_every_agent(s)
+    check_held_out(s)
     check_refused(s)
 print(f"{len(AGENTS)} methods trained on pictures of {SHAPE}, and acted")
