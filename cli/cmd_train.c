@@ -110,6 +110,7 @@ typedef struct training {
     dc_watch watch;
     bool quiet, json; // nothing on the way; json: one object at the end
     double start;
+    dc_ranks_cost before;        // training
     double success[DC_RUNS_MAX]; // of each run's last evaluation; below 0: none
     cli_line line;
     cli_progress playing; // an evaluation's, on the same line
@@ -378,15 +379,16 @@ static dc_status print_json(const training *t) {
 
 // What it cost that there were several ranks, as rank 0 saw it.
 static void tell_ranks(const training *t) {
-    dc_ranks_cost cost = dc_ranks_so_far(cli_ranks);
+    dc_ranks_cost cost = dc_ranks_so_far(cli_ranks), before = t->before;
     double steps = 0, seconds = dc_now() - t->start;
     for (int i = 0; i < t->count; i++)
         steps += (double)(t->runs[i].step - t->runs[i].first_step);
     if (!cli_ranks || steps < 1) return;
     printf("%d ranks: the first sent %.3f MB in %.0f messages a step, and waited %.0f %% of the "
            "time\n",
-           dc_ranks_count(cli_ranks), (double)cost.bytes / steps / 1e6,
-           (double)cost.messages / steps, 100 * cost.waited / (seconds + 1e-9));
+           dc_ranks_count(cli_ranks), (double)(cost.bytes - before.bytes) / steps / 1e6,
+           (double)(cost.messages - before.messages) / steps,
+           100 * (cost.waited - before.waited) / (seconds + 1e-9));
 }
 
 // Where several runs are, their common folder is the one to go on with.
@@ -423,6 +425,7 @@ static dc_status train(training *t) {
     cli_line_init(&t->line);
     t->line.quiet = t->quiet;
     t->start = dc_now();
+    t->before = dc_ranks_so_far(cli_ranks);
     for (int i = 0; i < t->count; i++)
         t->success[i] = -1;
     if (t->runs->options.device && !t->quiet) DC_TRY(show_trainer(t->runs->trainer));
