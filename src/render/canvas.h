@@ -86,11 +86,10 @@ typedef struct dc_memo {
     int triangle; // -1: none
 } dc_memo;
 
-typedef struct dc_floor { // what they depend on
-    float view[18];
-    dc_render_part part;
-    int index, lights;
-    dc_render_light light[DC_RENDER_LIGHTS];
+typedef struct dc_floor { // what they depend on, numbers by their bits
+    int index, words;
+    const void *shapes, *texture;
+    uint32_t word[64 + 24 * DC_RENDER_LIGHTS];
 } dc_floor;
 
 struct dc_canvas {

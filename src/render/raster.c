@@ -7,6 +7,8 @@
 // Samples of a pixel, in eighths; rows go up.
 static const int at_x[DC_RENDER_SAMPLES] = {3, 7, 1, 5}, at_y[DC_RENDER_SAMPLES] = {1, 3, 5, 7};
 
+enum { EIGHTH = DC_FINE / 8 };
+
 typedef struct corner {
     int64_t x, y;
     double z;
@@ -38,7 +40,7 @@ static void set_edge(sweep *s, int k, corner a, corner b) {
     s->right[k] = -dy * DC_FINE;
     s->up[k] = dx * DC_FINE;
     for (int i = 0; i < DC_RENDER_SAMPLES; i++)
-        s->to[k][i] = (dx * at_y[i] - dy * at_x[i]) * (DC_FINE / 8);
+        s->to[k][i] = (dx * at_y[i] - dy * at_x[i]) * EIGHTH;
 }
 
 static void set_depth(sweep *s, corner a, corner b, corner c, int64_t area) {
@@ -50,7 +52,7 @@ static void set_depth(sweep *s, corner a, corner b, corner c, int64_t area) {
     s->depth_right = (float)(sx * DC_FINE);
     s->depth_up = (float)(sy * DC_FINE);
     for (int i = 0; i < DC_RENDER_SAMPLES; i++)
-        s->depth_to[i] = (float)((sx * at_x[i] + sy * at_y[i]) * (DC_FINE / 8));
+        s->depth_to[i] = (float)((sx * at_x[i] + sy * at_y[i]) * EIGHTH);
 }
 
 // False where it faces away or lies outside of the band.

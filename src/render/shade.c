@@ -145,8 +145,9 @@ static int find_lattice(dc_canvas *c, int part, const dc_shade *s, bool shadows)
     for (int k = 0; k < DC_LATTICE * DC_LATTICE; k++) {
         float own[3], at[3], light[DC_RENDER_LIGHTS + 1][3];
         memcpy(own, s->own[0], sizeof own);
-        own[axes[0]] = (float)(k % DC_LATTICE) * 0.5f - 1;
-        own[axes[1]] = (float)(k / DC_LATTICE) * 0.5f - 1;
+        int column = k % DC_LATTICE, row = k / DC_LATTICE;
+        own[axes[0]] = (float)column * 0.5f - 1;
+        own[axes[1]] = (float)row * 0.5f - 1;
         to_world(p, own, c->scene->eye, at);
         light_point(c, &p->surface, at, s->normal[0], shadows, light);
         for (int i = 0; i <= (shadows ? c->casting : 0); i++)
@@ -303,8 +304,9 @@ static bool light_fragment(dc_canvas *c, dc_fragment *f, dc_record *r, int x, in
         r->shade = c->shades.count - 1;
     }
     const dc_shade *s = (const dc_shade *)c->shades.data + r->shade;
+    if (c->failed) return false;
     double ray[3], weight[3], at[3];
-    float light[DC_RENDER_LIGHTS + 1][3], rgb[3] = {1, 1, 1};
+    float light[DC_RENDER_LIGHTS + 1][3] = {{0}}, rgb[3] = {1, 1, 1};
     dc_view_ray(c, x + 0.5, y + 0.5, ray);
     weigh(s, ray, weight);
     light_pixel(c, p, s, weight, true, light);
