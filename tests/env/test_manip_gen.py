@@ -364,12 +364,8 @@ def test_script():
     """What `dcrl render --script` would show is the data's episode, button states included."""
     with Scratch("script") as scratch:
         good("gen", "puzzle-3x3-play", "--episodes", 2, "--seed", 7, "-o", scratch.at("x.npz"))
-        words = ["render", "puzzle-3x3-play", "--episode", 1, "--at", random.randrange(1001), "--plain"]
-        shown = call(*words, "--script", "--seed", 7, "-o", scratch.at("a.png"))
-        if "OpenGL" in shown.stderr and shown.returncode:
-            print("  no OpenGL here")
-            return
-        assert shown.returncode == 0, shown.stderr
+        words = ["render", "puzzle-3x3-play", "--episode", 1, "--at", random.randrange(1001)]
+        good(*words, "--script", "--seed", 7, "-o", scratch.at("a.png"))
         good(*words, "--data", scratch.at("x.npz"), "-o", scratch.at("b.png"))
         assert digest(scratch.at("a.png")) == digest(scratch.at("b.png"))
 
