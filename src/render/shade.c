@@ -360,20 +360,23 @@ void dc_shade_opaque(dc_canvas *c) {
 }
 
 // Each light adds a whole number of 255ths.
+static void sum_lights(const dc_canvas *c, const dc_fragment *f, uint8_t rgb[3]) {
+    const dc_lit *lit = (const dc_lit *)c->lit.data + f->lights;
+    for (int k = 0; k < 3; k++) {
+        int sum = byte(f->own[k]);
+        for (int i = 0; i < c->casting; i++)
+            sum += lit[i].reached > 0 ? byte(lit[i].rgb[k]) : 0;
+        rgb[k] = (uint8_t)(sum < 255 ? sum : 255);
+    }
+}
+
 void dc_shade_sum(dc_canvas *c) {
     const dc_fragment *list = c->fragments.data;
     for (int n = 0; n < c->fragments.count; n++) {
-        const dc_fragment *f = &list[n];
-        const dc_lit *lit = (const dc_lit *)c->lit.data + f->lights;
-        for (int k = 0; k < 3; k++) {
-            int sum = byte(f->own[k]);
-            for (int i = 0; i < c->casting; i++)
-                sum += lit[i].reached > 0 ? byte(lit[i].rgb[k]) : 0;
-            for (int i = 0; i < DC_RENDER_SAMPLES; i++)
-                if (f->samples >> i & 1)
-                    c->sample[(size_t)(f->pixel * DC_RENDER_SAMPLES + i) * 3 + (size_t)k] =
-                        (uint8_t)(sum < 255 ? sum : 255);
-        }
+        uint8_t rgb[3], *to = c->sample + (size_t)list[n].pixel * DC_RENDER_SAMPLES * 3;
+        sum_lights(c, &list[n], rgb);
+        for (int i = 0; i < DC_RENDER_SAMPLES; i++)
+            if (list[n].samples >> i & 1) memcpy(to + 3 * i, rgb, sizeof rgb);
     }
 }
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { GRID = 256 }; // cells a side, at most
+enum { GRID = 256, FEW = 4 }; // cells a side, at most; cells that are looked through again
 static const float SLOPE = 1.5f,
                    UNITS = 4.0f / 16777216; // by which casters are moved away from the light
 
@@ -247,6 +247,16 @@ static bool is_above(const grid *g, const block *b, float top) {
     return false;
 }
 
+// Cells whose texels all lie in a shadow need no further visits.
+static void close_cells(const grid *g, int first, int end) {
+    for (int k = first; k < end; k++) {
+        int lit = 0;
+        for (int n = g->start[k]; n < g->start[k + 1]; n++)
+            lit |= g->reached[n];
+        if (!lit) g->deep[k] = INFINITY;
+    }
+}
+
 // `off`: depth by which it may be nearer than its true shape.
 static void visit(const grid *g, const caster *t, float off) {
     block b = find_block(g, t);
@@ -275,7 +285,9 @@ static void visit(const grid *g, const caster *t, float off) {
             int first = k;
             while (k <= last && top > g->deep[k])
                 k++;
-            if (g->start[k] > g->start[first]) cover_texels(g, &s, g->start[first], g->start[k]);
+            if (g->start[k] == g->start[first]) continue;
+            cover_texels(g, &s, g->start[first], g->start[k]);
+            if (k - first <= FEW) close_cells(g, first, k);
         }
     }
 }
