@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { GRID = 256, FEW = 4 }; // cells a side, at most; cells that are looked through again
+// Cells a side, at most; so few are looked through again; so many in a row are not told apart.
+enum { GRID = 256, FEW = 4, WIDE = 8 };
 static const float SLOPE = 1.5f,
                    UNITS = 4.0f / 16777216; // by which casters are moved away from the light
 
@@ -241,9 +242,11 @@ static block find_block(const grid *g, const caster *t) {
 
 // Whether any texel of a block lies deeper than that.
 static bool is_above(const grid *g, const block *b, float top) {
-    for (int j = b->y0; j <= b->y1; j++)
+    for (int j = b->y0; j <= b->y1; j++) {
+        if (top > g->low[j] && b->x1 - b->x0 >= WIDE) return true;
         for (int k = j * g->side + b->x0; top > g->low[j] && k <= j * g->side + b->x1; k++)
             if (top > g->deep[k]) return true;
+    }
     return false;
 }
 
@@ -281,6 +284,10 @@ static void visit(const grid *g, const caster *t, float off) {
     for (int j = b.y0; j <= b.y1; j++) {
         int last = j * g->side + b.x1;
         if (top <= g->low[j]) continue;
+        if (b.x1 - b.x0 >= WIDE) {
+            cover_texels(g, &s, g->start[last - b.x1 + b.x0], g->start[last + 1]);
+            continue;
+        }
         for (int k = j * g->side + b.x0; k <= last; k++) {
             int first = k;
             while (k <= last && top > g->deep[k])
