@@ -123,22 +123,27 @@ dc_status dc_pictures_parse(const char *text, dc_pictures *pictures, dc_picture 
     *pictures = DC_PICTURES_GIVEN;
     int found =
         sscanf(text, "%4d,%4d,%4d%c", &given->height, &given->width, &given->channels, &rest);
-    bool fits = found == 3 && given->height >= 1 && given->height <= 1024 && given->width >= 1 &&
-                given->width <= 1024 && given->channels >= 1 && given->channels <= 64;
+    bool fits = found == 3 && given->height >= 1 && given->height <= DC_PICTURE_MOST &&
+                given->width >= 1 && given->width <= DC_PICTURE_MOST && given->channels >= 1 &&
+                given->channels <= DC_PICTURE_CHANNELS;
     if (fits) return DC_OK;
     return dc_fail(DC_USAGE, NULL,
                    "picture must be auto, off or HEIGHT,WIDTH,CHANNELS, such as 64,64,3 (%.60s)",
                    text);
 }
 
+static bool side(int64_t places) {
+    return places >= DC_PICTURE_LEAST && places <= DC_PICTURE_MOST;
+}
+
 // What an observation shows, if it is a picture.
 static dc_status find_picture(const dc_agent *a, const dc_column *obs, dc_picture *out) {
     const dc_agent_options *o = &a->options;
-    bool shaped = obs->type == DC_TYPE_U8 && obs->ndim == 3 && obs->shape[2] <= 64;
+    const int64_t *shape = obs->type == DC_TYPE_U8 && obs->ndim == 3 ? obs->shape : NULL;
     *out = o->picture;
-    if (o->pictures == DC_PICTURES_AUTO && shaped && obs->shape[0] >= DC_PICTURE_LEAST &&
-        obs->shape[1] >= DC_PICTURE_LEAST)
-        *out = (dc_picture){(int)obs->shape[0], (int)obs->shape[1], (int)obs->shape[2]};
+    if (o->pictures == DC_PICTURES_AUTO && shape && side(shape[0]) && side(shape[1]) &&
+        shape[2] <= DC_PICTURE_CHANNELS)
+        *out = (dc_picture){(int)shape[0], (int)shape[1], (int)shape[2]};
     if (o->crop > 0 && o->crop_pad > 0 && !out->height)
         return dc_fail(DC_USAGE, "leave crop out",
                        "observations are no pictures that could be cropped");

@@ -25,7 +25,11 @@ typedef enum dc_scaling { DC_SCALING_AUTO, DC_SCALING_OFF, DC_SCALING_ON } dc_sc
 // Whether observations are pictures that networks see through encoders: those of bytes whose shape says so, none, or those
 // of a size that is given.
 typedef enum dc_pictures { DC_PICTURES_AUTO, DC_PICTURES_OFF, DC_PICTURES_GIVEN } dc_pictures;
-enum { DC_PICTURE_LEAST = 16 }; // places each way, by themselves
+enum {
+    DC_PICTURE_LEAST = 16,
+    DC_PICTURE_MOST = 1024,
+    DC_PICTURE_CHANNELS = 64
+}; // places each way, by themselves
 
 typedef struct dc_agent_options {
     const dc_form *form;

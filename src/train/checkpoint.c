@@ -83,7 +83,7 @@ static const dc_option fact_table[] = {
 };
 // Where observations are pictures: height, width, channels. Other files have no word of it.
 static const dc_option picture_table[] = {
-    {"picture", DC_LIST, DC_FIXED, offsetof(facts, picture), "", 1, 1024, NULL, ""},
+    {"picture", DC_LIST, DC_FIXED, offsetof(facts, picture), "", 1, DC_PICTURE_MOST, NULL, ""},
     {0},
 };
 
@@ -432,8 +432,9 @@ static dc_status read_method(dc_checkpoint_policy *p, const dc_st_file *file) {
     dc_picture picture = {0};
     if (f.picture.count == 3)
         picture = (dc_picture){(int)f.picture.v[0], (int)f.picture.v[1], (int)f.picture.v[2]};
-    fits = fits && (!f.picture.count || (f.picture.count == 3 && picture.channels <= 64 &&
-                                         dc_picture_cells(picture) == f.obs));
+    fits = fits &&
+           (!f.picture.count || (f.picture.count == 3 && picture.channels <= DC_PICTURE_CHANNELS &&
+                                 dc_picture_cells(picture) == f.obs));
     if (!form || !fits) return dc_fail(DC_BAD_INPUT, NULL, "impossible sizes");
     p->method = (dc_method){.algo = algo,
                             .config = p->config,
