@@ -112,6 +112,21 @@ def check_held_out(s):
     assert [r[3] for r in logs[0]] == [r[3] for r in logs[1]] and [r[1] for r in logs[0][1:]] != [r[1] for r in logs[1][1:]]
 
 
+def check_learns(s):
+    """A blob goes straight ahead: where it is and where it will be say in which direction. Who does not see that has 0.5."""
+    y, x = np.mgrid[:32, :32]
+    heading = rng.uniform(0, 2 * np.pi, (400, 1))
+    step = np.stack([np.sin(heading), np.cos(heading)], -1).repeat(12, 1)
+    at = (rng.uniform(8, 23, (400, 1, 2)) + step * (np.arange(12)[:, None] - 6)).reshape(-1, 2)
+    blob = np.exp(-((y - at[:, 0, None, None]) ** 2 + (x - at[:, 1, None, None]) ** 2) / 4)
+    write(s.at("line.npz"), observations=np.stack([30 + 200 * blob, 60 + 0 * blob, 60 + 100 * blob], -1).astype(np.uint8),
+          actions=np.float32(step.reshape(-1, 2)), terminals=np.arange(len(at)) % 12 == 11)
+    good("train", "--agent", "bc", "--data", s.at("line.npz"), "--out", s.at("line"), "--hidden", "64,64", "--batch", 64, "--lr", 1e-3, "--steps", 300, "--set", "log_every=100")
+    with open(s.at("line", "train.csv")) as log:
+        loss = float(log.readlines()[-1].split(",")[1])
+    assert loss < 0.2, loss
+
+
 def check_off(s):
     """Without encoders pictures are rows of numbers, as they were; so are small ones by themselves."""
     good("train", "--data", s.at("a.npz"), "--out", s.at("off"), "--agent", "bc", "--steps", 2, "--set", "picture=off", "--hidden", 8, "--batch", 4)
@@ -127,6 +142,7 @@ with Scratch("pictures") as s:
     found = {agent: check_agent(s, agent) for agent in AGENTS}
     check_acting(*found["bc"])
     check_off(s)
+    check_learns(s)
     check_every_agent(s)
     check_held_out(s)
     check_refused(s)
