@@ -216,13 +216,16 @@ static void pool_back_window(const pool_job *j, const dc_real *picture, int at, 
     int y0, y1, x0, x1, c = j->in.c;
     window(at / j->out.w, j->in.h, &y0, &y1);
     window(at % j->out.w, j->in.w, &x0, &x1);
+    for (int i = 0; i < count; i++) {
+        where[i] = y0 * j->in.w + x0;
+        most[i] = picture[(int64_t)where[i] * c + first + i];
+    }
     for (int y = y0; y < y1; y++)
         for (int x = x0; x < x1; x++) {
             int32_t here = y * j->in.w + x;
             const dc_real *v = picture + (int64_t)here * c + first;
-            bool start = y == y0 && x == x0;
             for (int i = 0; i < count; i++) {
-                bool more = start || v[i] > most[i];
+                bool more = v[i] > most[i];
                 most[i] = more ? v[i] : most[i];
                 where[i] = more ? here : where[i];
             }
