@@ -158,10 +158,15 @@ static dc_status log_row(loop *l, dc_run *run, double t) {
     return DC_OK;
 }
 
+// What a run that is not trained on needs: a checkpoint, or in memory the state that a device has.
+static dc_status keep(dc_run *run) {
+    return run->folder ? dc_run_save(run) : fetch(run);
+}
+
 static dc_status finish(dc_run *run) {
     char path[DC_PATH_MAX];
-    if (!run->folder) return fetch(run);
-    DC_TRY(dc_run_save(run));
+    DC_TRY(keep(run));
+    if (!run->folder) return DC_OK;
     DC_TRY(dc_folder_path(path, run->folder, "DONE"));
     return dc_file_write_inside(path, "done\n", 5);
 }
@@ -348,8 +353,8 @@ dc_status dc_population_train(dc_run *runs, int count) {
     if (status == DC_INTERRUPTED && !l.agreed && dc_ranks_rank(runs->ranks) == 0 &&
         fewest_steps(&l))
         dc_ranks_broadcast(runs->ranks, 0, &no_more, sizeof no_more);
-    for (int i = 0; status != DC_OK && i < count; i++) // save what has not ended
-        if (is_training(&runs[i])) (void)keep_failure(&l, &runs[i], dc_run_save(&runs[i]));
+    for (int i = 0; status != DC_OK && i < count; i++) // of what has not ended
+        if (is_training(&runs[i])) (void)keep_failure(&l, &runs[i], keep(&runs[i]));
     return outcome(&l, status);
 }
 

@@ -346,7 +346,7 @@ static const test_case batches[] = {
     {"dcrl", "rep=0,2 hidden=256,256,256 batch=100", false}, // packs
     {"dcrl", "n=16 hidden=512,512", true},
     {"dcrl", "rep=0,2 policy=rejection", false},
-    {"sacbc", "", false}};
+    {"sacbc", "rep=0,2", false}};
 
 // The rows of the next step, as dcrl grad --device cuda takes them; the sampler stays where it is.
 static dc_cuda_batch *send_rows(dc_run *run) {
@@ -745,6 +745,30 @@ static void test_feed(void **state) {
         remove_folder(folders[k]);
 }
 
+// A run without a folder goes on from where it was stopped, too.
+static void test_in_memory(void **state) {
+    (void)state;
+    if (!present) skip();
+    static const char *const feeds[] = {"steps=60 log_every=20 feed=device",
+                                        "steps=60 log_every=20 feed=host"};
+    for (int i = 0; i < 2; i++) {
+        dc_run whole, parts;
+        dc_status status = DC_INTERRUPTED;
+        start(&whole, &cases[0], "tf32", feeds[i], NULL);
+        start(&parts, &cases[0], "tf32", feeds[i], NULL);
+        if (dc_run_train(&whole) != DC_OK) fail_msg("%s", dc_error());
+        stop = 1;
+        parts.stop = &stop;
+        for (int k = 0; k < 100 && status == DC_INTERRUPTED; k++)
+            status = dc_run_train(&parts);
+        if (status != DC_OK) fail_msg("%s", dc_error());
+        const dc_slabs *a = &whole.agent.params.slabs, *b = &parts.agent.params.slabs;
+        assert_memory_equal(a->live, b->live, (size_t)a->size * sizeof *a->live);
+        dc_run_fini(&whole);
+        dc_run_fini(&parts);
+    }
+}
+
 // Where rows are drawn with feed=auto: this data fits, but not every sampler is known there.
 static void test_feed_choice(void **state) {
     (void)state;
@@ -829,6 +853,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_feed),         cmocka_unit_test(test_feed_choice),
         cmocka_unit_test(test_nan_rows),     cmocka_unit_test(test_nan),
         cmocka_unit_test(test_every_method), cmocka_unit_test(test_given_batch),
+        cmocka_unit_test(test_in_memory),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest steps[] = {cmocka_unit_test(test_gradients)};
