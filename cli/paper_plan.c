@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARD_FROM = 10000, SHARD = 1000 }; // episodes; as dcrl gen has it
+enum { SHARD_FROM = 10000, SHARD = 1000, VAL_FROM = 10 }; // episodes; as dcrl gen has it
 
 static dc_status no_memory(void) {
     return dc_fail(DC_NO_MEMORY, NULL, "no memory for the list of runs");
@@ -120,7 +120,8 @@ dc_status paper_look(paper_set *set) {
     DC_TRY(dc_file_find(set->path, &set->there));
     snprintf(path, sizeof path, "%.*s-val.npz", (int)strlen(set->path) - 4, set->path);
     DC_TRY(dc_file_inside(path));
-    return set->there ? dc_file_find(path, &set->there) : DC_OK; // gen writes it last
+    if (!set->there || set->episodes < VAL_FROM) return DC_OK;
+    return dc_file_find(path, &set->there); // gen writes it last
 }
 
 // How much there is of a set, and whether it can be made. Errors: DC_IO, DC_USAGE if it cannot.

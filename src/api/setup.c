@@ -274,20 +274,20 @@ static dc_status find_beside(const char *data, char val[DC_TEXT_MAX], bool *exis
     return file ? dc_file_find(val, exists) : dc_folder_find(val, exists);
 }
 
-// What `val` says, as a path or "off".
+// What `val` says, as a path or "off". The CPU measures held-out rows, for which a GPU waits: where tasks are played, only
+// those that were asked for.
 static dc_status resolve_val(dc_run_options *o) {
     char beside[DC_TEXT_MAX];
     bool by_itself = !strcmp(o->val, "auto"), none = !strcmp(o->val, "off") || !*o->val;
     bool found = false;
     if (by_itself && *o->data) DC_TRY(find_beside(o->data, beside, &found));
     if (by_itself) none = !found;
-    if (found) memcpy(o->val, beside, sizeof beside);
-    if (!none && o->device) {
-        dc_log(DC_WARN,
-               "held-out rows are measured on the CPU alone: none of %s with --device cuda",
-               o->val);
+    if (found && o->device && dc_env_has_tasks(o->env)) {
+        dc_log(DC_INFO, "held-out rows of %s are not measured; --val %s has the GPU wait for that",
+               beside, beside);
         none = true;
     }
+    if (!none && found) memcpy(o->val, beside, sizeof beside);
     if (none) snprintf(o->val, sizeof o->val, "off");
     return DC_OK;
 }
@@ -308,9 +308,6 @@ static dc_status recall_val(dc_run *run, const dc_json *config) {
         return dc_fail(DC_USAGE, "leave --val out, or begin a new run",
                        "a run that goes on keeps its held-out rows (val=%s)", was);
     if (is_off(was)) return DC_OK;
-    if (o->device)
-        return dc_fail(DC_USAGE, "go on with --device cpu, or begin a new run with --val off",
-                       "held-out rows are measured on the CPU alone (val=%s)", was);
     DC_TRY(dc_file_find(o->val, &there));
     char beside[DC_TEXT_MAX];
     if (!there && *o->data) DC_TRY(find_beside(o->data, beside, &found));

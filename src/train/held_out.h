@@ -8,7 +8,7 @@
 // It has an agent of its own on the held-out data, built as the run's is (the same scales, number of actions
 // and longest trajectory), whose weights are copied from the run's. The batches and the pairs are the same
 // every time and for every seed, and nothing of the run itself is touched: training has the same bytes with
-// and without. On the CPU only.
+// and without. The CPU measures, also where a GPU trains.
 #ifndef DC_HELD_OUT_H
 #define DC_HELD_OUT_H
 

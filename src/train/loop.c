@@ -133,12 +133,14 @@ static dc_status evaluate(loop *l, dc_run *run) {
     return status == DC_INTERRUPTED ? stopped(run) : status;
 }
 
-// Held-out rows by the weights of now. The time that it takes is none of training's.
+// Held-out rows by the weights of now, on the CPU. The time that it takes is none of training's.
 static dc_status measure_held_out(loop *l, dc_run *run) {
     if (!run->held_out || dc_ranks_rank(run->ranks) > 0) return DC_OK; // who keeps no log
     double before = dc_now();
-    dc_status status =
-        dc_held_out_measure(run->held_out, &run->agent, run->last + dc_run_metric_count(run));
+    dc_status status = fetch(run);
+    if (status == DC_OK)
+        status =
+            dc_held_out_measure(run->held_out, &run->agent, run->last + dc_run_metric_count(run));
     pause_clock(l, dc_now() - before);
     return status;
 }

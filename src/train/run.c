@@ -20,7 +20,8 @@ const dc_option dc_run_table[] = {
                         "data set (.npz file or store); empty: the environment makes its own"),
     DC_OPTION_TEXT_ROLE(DC_BESIDE, dc_run_options, val, "auto",
                         "held-out data set, for losses and value error on rows that are not "
-                        "trained on; auto: X-val.npz beside X.npz, if it is there; off: none"),
+                        "trained on; auto: X-val.npz beside X.npz, if it is there (on a GPU, "
+                        "which waits for them, only without an environment); off: none"),
     DC_OPTION_INT_ROLE(DC_LATER, dc_run_options, steps, "100000", 1, 1e12, "updates to train"),
     DC_OPTION_INT(dc_run_options, seed, "0", 0, 9e15, "the same seed gives the same bytes"),
     DC_OPTION_INT(dc_run_options, batch, "512", 1, 1 << 20, "rows per loss"),

@@ -181,7 +181,7 @@ static void choose_gpu(const dc_ranks *ranks) {
     const char *given = getenv("CUDA_VISIBLE_DEVICES");
     int number = dc_ranks_before(ranks);
     if (given && !strchr(given, ',')) return; // the launcher gave it one
-    for (int k = 0; given && k < number && given; k++) {
+    for (int k = 0; given && k < number; k++) {
         given = strchr(given, ',');
         if (given) given++;
     }

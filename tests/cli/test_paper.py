@@ -115,6 +115,16 @@ def test_whole_goals():
                 assert json.load(file)["env"] == "pointmaze-medium-navigate-v0"
 
 
+def test_small_sets():
+    """Sets of so few episodes that none are for validation are made once."""
+    with Scratch("paper") as scratch:
+        words = ["paper", "run", "ogbench", *tiny(scratch, data=60), "--only-data", "--out", scratch.at("out")]
+        good(*words)
+        made = {name: os.stat(scratch.at("out", "data", name)).st_mtime_ns for name in os.listdir(scratch.at("out", "data"))}
+        good(*words)
+        assert made and {name: os.stat(scratch.at("out", "data", name)).st_mtime_ns for name in made} == made, made
+
+
 def test_tables():
     """A table, curves and maps in one folder; a second call has nothing to do; another name joins."""
     with Scratch("paper") as scratch:

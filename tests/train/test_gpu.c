@@ -10,6 +10,7 @@
 #include "base/philox.h"
 #include "env/lock.h"
 #include "train/cuda_batch.h"
+#include "train/held_out.h"
 #include "train/run.h"
 
 #include <math.h>
@@ -769,6 +770,27 @@ static void test_in_memory(void **state) {
     }
 }
 
+// Held-out rows are measured with the weights of now, and training has the same bytes with them.
+static void test_held_out(void **state) {
+    (void)state;
+    if (!present) skip();
+    dc_run with, without;
+    double again[DC_LOG_COLUMNS];
+    configure(&with, &cases[0], "tf32", "steps=40 log_every=20");
+    with.val = &maze;
+    if (dc_run_start(&with, &maze, NULL) != DC_OK) fail_msg("%s", dc_error());
+    start(&without, &cases[0], "tf32", "steps=40 log_every=20", NULL);
+    if (dc_run_train(&with) != DC_OK || dc_run_train(&without) != DC_OK) fail_msg("%s", dc_error());
+    const dc_slabs *a = &with.agent.params.slabs, *b = &without.agent.params.slabs;
+    assert_memory_equal(a->live, b->live, (size_t)a->size * sizeof *a->live);
+    int count = dc_held_out_count(with.held_out);
+    assert_int_equal(dc_held_out_measure(with.held_out, &with.agent, again), DC_OK);
+    assert_memory_equal(again, with.last + dc_run_metric_count(&with),
+                        (size_t)count * sizeof *again);
+    dc_run_fini(&with);
+    dc_run_fini(&without);
+}
+
 // Where rows are drawn with feed=auto: this data fits, but not every sampler is known there.
 static void test_feed_choice(void **state) {
     (void)state;
@@ -853,7 +875,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_feed),         cmocka_unit_test(test_feed_choice),
         cmocka_unit_test(test_nan_rows),     cmocka_unit_test(test_nan),
         cmocka_unit_test(test_every_method), cmocka_unit_test(test_given_batch),
-        cmocka_unit_test(test_in_memory),
+        cmocka_unit_test(test_in_memory),    cmocka_unit_test(test_held_out),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest steps[] = {cmocka_unit_test(test_gradients)};
