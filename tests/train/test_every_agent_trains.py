@@ -16,6 +16,7 @@ ROWS, LENGTH, STEPS = 2400, 40, 60
 TRAIN = ["train", "--hidden", "24,16", "--batch", 300, "--steps", STEPS, "--log-every", 7, "--save-every", 20]  # two blocks of rows
 TAKE_DISCRETE = {"dcrl", "curriculum", "trl", "trl-n", "td", "td-n", "mc", "tdp", "iql", "bc"}  # with the policies that they have by themselves
 AGENTS = [a["name"] for a in json.loads(good("list", "agents", "--json"))["agents"]]
+SMALL = {agent: ["--set", "latent=64"] for agent in ("crl", "qrl", "tmd")}  # all pairs of 512 columns are minutes with a sanitizer
 rng = np.random.default_rng(3)
 OBSERVATIONS, ACTIONS = rng.normal(size=(ROWS, 5)).astype("f4"), rng.uniform(-1, 1, (ROWS, 3)).astype("f4")
 
@@ -37,7 +38,7 @@ def test_resume_and_threads():
     with Scratch("agents") as scratch:
         data = write(scratch.at("data.npz"))
         for number, agent in enumerate(AGENTS):
-            words = [*TRAIN, "--agent", agent, "--data", data, *(["--set", "rep=1,2"] if number % 2 else [])]
+            words = [*TRAIN, "--agent", agent, "--data", data, *SMALL.get(agent, []), *(["--set", "rep=1,2"] if number % 2 else [])]
             run, two = scratch.at(agent), scratch.at(agent + "-2")
             good(*words, "--threads", 1, "--out", run)
             good(*words, "--threads", 2, "--out", two)
