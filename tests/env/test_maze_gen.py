@@ -15,6 +15,7 @@ import ogbench  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from drive import Scratch, bad, digest, good, run_tests  # noqa: E402
+from parity import length  # noqa: E402
 from test_maze_parity import Recorder, make, padded  # noqa: E402
 
 ROWS = {"navigate": 1001, "stitch": 201}
@@ -46,7 +47,7 @@ def action_of(env, draws):
     way = target - env.get_xy()
     noise = np.random.standard_normal(2)
     draws.values.extend(noise)
-    return np.clip(way / (np.linalg.norm(way) + 1e-6) + 0.5 * noise, -1, 1)
+    return np.clip(way / (length(way) + 1e-6) + 0.5 * noise, -1, 1)
 
 
 def episode(env, kind):

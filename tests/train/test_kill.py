@@ -1,7 +1,8 @@
 """kill -9 at any moment costs at most the steps since the last save.
 
-Runs with a save every few steps, on a real disk where a save takes its time, are killed 100 times at
-random moments from the start of the process on: before config.json, before the first save, within saves.
+Runs with a save every few steps, on a real disk where a save takes its time, are killed 60 times: as they start, at
+random moments, just after a save, and within a write, where the process is stopped until a file with a temporary name
+is met (a fast disk has none at most moments).
 After each kill the same thing is done as a user or a job script would do: resume, or give the start
 command again if there is no config.json yet. A resume must go on from the newest checkpoint that stood in
 the folder, without a warning, and in the end the bytes are those of a run that was not killed.
@@ -19,6 +20,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -40,8 +42,8 @@ def command(folder):
     return [*FLAGS, "--out", folder], False
 
 
-def leftovers(folder):
-    return glob.glob(os.path.join(folder, "*.tmp.*"))
+def leftovers(folder, pid="*"):
+    return glob.glob(os.path.join(folder, f"*.tmp.{pid}.*"))
 
 
 def check_resumed(out, before):
@@ -50,12 +52,44 @@ def check_resumed(out, before):
         assert went_on_at(out) >= before, (out, before)
 
 
-def kill_once(folder, seen):
-    """Start or resume, kill at a random moment; False if the run was done by then."""
+def paused(process):
+    """Whether all of the process stands still; False if it has ended."""
+    process.send_signal(signal.SIGSTOP)
+    while process.poll() is None:
+        with open(f"/proc/{process.pid}/stat") as stat:
+            if stat.read().rsplit(")", 1)[1].split()[0] == "T":
+                return True
+    return False
+
+
+def await_write(process, folder):
+    """Leave the process stopped while one of its files has its temporary name, or ended if none was met."""
+    while process.poll() is None:
+        if leftovers(folder, process.pid) and paused(process):
+            if leftovers(folder, process.pid):
+                return
+            process.send_signal(signal.SIGCONT)
+
+
+def await_save(process, folder):
+    before = newest_step(folder)
+    while process.poll() is None and newest_step(folder) == before:
+        time.sleep(0.001)
+
+
+def await_moment(process, folder):
+    time.sleep(random.choice([0.005, 0.03, 0.1, 0.25]) * random.random())
+
+
+AIMS = [await_moment, await_write, await_moment, await_save]
+
+
+def kill_once(folder, seen, wait):
+    """Start or resume, kill after that wait; False if the run was done by then."""
     before = newest_step(folder)
     words, resumed = command(folder)
     process = spawn(*words)
-    time.sleep(random.choice([0.005, 0.03, 0.1, 0.25]) * random.random())
+    wait(process, folder)
     process.kill()
     out, err = process.communicate()
     # A checked build looks for leaks at its end, from another thread; killed then, that one tells it.
@@ -66,7 +100,7 @@ def kill_once(folder, seen):
     assert newest_step(folder) >= before
     seen["before config.json"] += not os.path.exists(os.path.join(folder, "config.json"))
     seen["before the first save"] += newest_step(folder) == 0
-    seen["within a write"] += bool(leftovers(folder))
+    seen["within a write"] += bool(leftovers(folder, process.pid))
     seen["after a step was saved"] += newest_step(folder) > before
     return process.returncode != 0
 
@@ -89,8 +123,10 @@ def test_kill():
         while kills < KILLS // 2:
             runs += 1
             folder = scratch.at(f"run{runs}")
-            while kills < KILLS // 2 and kill_once(folder, seen):
+            killed = kill_once(folder, seen, lambda *_: None)  # as it starts
+            while killed and kills < KILLS // 2:
                 kills += 1
+                killed = kill_once(folder, seen, AIMS[kills % len(AIMS)])
             finish(folder, want)
         print(f"  {kills} kills in {runs} runs:", ", ".join(f"{seen[k]} {k}" for k in seen))
         assert seen["after a step was saved"] and seen["before the first save"] and seen["within a write"]
