@@ -160,14 +160,14 @@ static dc_status log_row(loop *l, dc_run *run, double t) {
     return DC_OK;
 }
 
-// What a run that is not trained on needs: a checkpoint, or in memory the state that a device has.
-static dc_status keep(dc_run *run) {
+// Where training pauses or ends: a checkpoint, or for a run without a folder the weights back from the device.
+static dc_status save_or_fetch(dc_run *run) {
     return run->folder ? dc_run_save(run) : fetch(run);
 }
 
 static dc_status finish(dc_run *run) {
     char path[DC_PATH_MAX];
-    DC_TRY(keep(run));
+    DC_TRY(save_or_fetch(run));
     if (!run->folder) return DC_OK;
     DC_TRY(dc_folder_path(path, run->folder, "DONE"));
     return dc_file_write_inside(path, "done\n", 5);
@@ -356,7 +356,7 @@ dc_status dc_population_train(dc_run *runs, int count) {
         fewest_steps(&l))
         dc_ranks_broadcast(runs->ranks, 0, &no_more, sizeof no_more);
     for (int i = 0; status != DC_OK && i < count; i++) // of what has not ended
-        if (is_training(&runs[i])) (void)keep_failure(&l, &runs[i], keep(&runs[i]));
+        if (is_training(&runs[i])) (void)keep_failure(&l, &runs[i], save_or_fetch(&runs[i]));
     return outcome(&l, status);
 }
 

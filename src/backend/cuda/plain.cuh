@@ -45,7 +45,16 @@ static inline int64_t step_of_members(const tensor &t) {
     return t.e == 1 ? 0 : t.step;
 }
 
-static inline int64_t cells_of(const tensor &t) { // of one member
+// The numbers that a thread of a launch takes, where each takes every my_stride-th from my_first on.
+__device__ static inline int64_t my_first() {
+    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+__device__ static inline int64_t my_stride() {
+    return (int64_t)gridDim.x * blockDim.x;
+}
+
+__host__ __device__ static inline int64_t cells_of(const tensor &t) { // of one member
     return (int64_t)t.rows * t.cols;
 }
 

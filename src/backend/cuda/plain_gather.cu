@@ -6,23 +6,11 @@ __device__ static inline float *number(const tensor &t, int e, int64_t i) {
     return (float *)t.p + (t.e == 1 ? 0 : e * t.step) + i;
 }
 
-__device__ static inline int64_t my_first() {
-    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-}
-
-__device__ static inline int64_t my_stride() {
-    return (int64_t)gridDim.x * blockDim.x;
-}
-
-__device__ static inline int64_t cells(const tensor &t) {
-    return (int64_t)t.rows * t.cols;
-}
-
 __global__ static void columns_forward(plain j) {
     int first = (int)j.a, cols = j.y.cols;
     upstream_wait();
     downstream_start();
-    for (int64_t i = my_first(); i < cells(j.y); i += my_stride())
+    for (int64_t i = my_first(); i < cells_of(j.y); i += my_stride())
         *number(j.y, blockIdx.y, i) =
             *number(j.x[0], blockIdx.y, i / cols * j.x[0].cols + first + i % cols);
 }
@@ -32,7 +20,7 @@ __global__ static void columns_backward(plain j) {
     int first = (int)j.a, cols = j.dy.cols;
     upstream_wait();
     downstream_start();
-    for (int64_t i = my_first(); i < cells(j.y); i += my_stride()) {
+    for (int64_t i = my_first(); i < cells_of(j.y); i += my_stride()) {
         int c = (int)(i % j.y.cols) - first;
         bool inside = c >= 0 && c < cols;
         float v = inside ? *number(j.dy, blockIdx.y, i / j.y.cols * cols + c) : 0;
@@ -45,7 +33,7 @@ __global__ static void join_forward(plain j) {
     int first = j.x[0].cols;
     upstream_wait();
     downstream_start();
-    for (int64_t i = my_first(); i < cells(j.y); i += my_stride()) {
+    for (int64_t i = my_first(); i < cells_of(j.y); i += my_stride()) {
         int64_t r = i / j.y.cols;
         int c = (int)(i % j.y.cols), side = c >= first;
         *number(j.y, blockIdx.y, i) =
@@ -57,7 +45,7 @@ __global__ static void join_backward(plain j) {
     int first = j.input ? j.dy.cols - j.y.cols : 0;
     upstream_wait();
     downstream_start();
-    for (int64_t i = my_first(); i < cells(j.y); i += my_stride()) {
+    for (int64_t i = my_first(); i < cells_of(j.y); i += my_stride()) {
         float v = *number(j.dy, blockIdx.y, i / j.y.cols * j.dy.cols + first + i % j.y.cols);
         float *to = number(j.y, blockIdx.y, i);
         *to = j.add ? *to + v : v;
@@ -78,7 +66,7 @@ __global__ static void repeat_forward(plain j) {
     int times = (int)j.a, cols = j.y.cols;
     upstream_wait();
     downstream_start();
-    for (int64_t i = my_first(); i < cells(j.y); i += my_stride())
+    for (int64_t i = my_first(); i < cells_of(j.y); i += my_stride())
         *number(j.y, blockIdx.y, i) =
             *number(j.x[0], blockIdx.y, i / cols / times * cols + i % cols);
 }
@@ -88,7 +76,7 @@ __global__ static void pick_best_forward(plain j) {
     int group = (int)j.a, cols = j.y.cols;
     upstream_wait();
     downstream_start();
-    for (int64_t i = my_first(); i < cells(j.y); i += my_stride()) {
+    for (int64_t i = my_first(); i < cells_of(j.y); i += my_stride()) {
         const float *worth = number(j.x[0], 0, i / cols * group);
         int best = 0;
         for (int k = 1; k < group; k++)
@@ -125,7 +113,7 @@ template <bool MEAN> __global__ static void ensemble_forward(plain j) {
     const tensor &x = j.x[0];
     upstream_wait();
     downstream_start();
-    for (int64_t i = my_first(); i < cells(j.y); i += my_stride()) {
+    for (int64_t i = my_first(); i < cells_of(j.y); i += my_stride()) {
         float sum = 0;
         for (int e = 0; MEAN && e < x.e; e++)
             sum += *number(x, e, i);
@@ -138,7 +126,7 @@ template <bool MEAN> __global__ static void ensemble_backward(plain j) {
     int e = blockIdx.y;
     upstream_wait();
     downstream_start();
-    for (int64_t i = my_first(); i < cells(j.y); i += my_stride()) {
+    for (int64_t i = my_first(); i < cells_of(j.y); i += my_stride()) {
         float g = *number(j.dy, 0, i), *to = number(j.y, e, i);
         float v = MEAN ? g / (float)x.e : least_at(x, i) == e ? g : 0;
         *to = j.add ? *to + v : v;
@@ -150,7 +138,7 @@ template <bool MEAN> __global__ static void ensemble_backward(plain j) {
 __global__ static void copy(tensor from, tensor to, bool add) {
     upstream_wait();
     downstream_start();
-    for (int64_t i = my_first(); i < cells(to); i += my_stride()) {
+    for (int64_t i = my_first(); i < cells_of(to); i += my_stride()) {
         float v = *number(from, blockIdx.y, i), *out = number(to, blockIdx.y, i);
         *out = add ? *out + v : v;
     }
@@ -160,7 +148,7 @@ __global__ static void copy(tensor from, tensor to, bool add) {
 __global__ static void cast_four(tensor from, tensor to) {
     upstream_wait();
     downstream_start();
-    for (int64_t i = 4 * my_first(); i < cells(to); i += 4 * my_stride()) {
+    for (int64_t i = 4 * my_first(); i < cells_of(to); i += 4 * my_stride()) {
         float4 v = *(const float4 *)number(from, blockIdx.y, i);
         __nv_bfloat162 a = __floats2bfloat162_rn(v.x, v.y), b = __floats2bfloat162_rn(v.z, v.w);
         *(uint2 *)((bf16 *)to.p + blockIdx.y * to.step + i) =
@@ -171,7 +159,7 @@ __global__ static void cast_four(tensor from, tensor to) {
 __global__ static void cast(tensor from, tensor to) {
     upstream_wait();
     downstream_start();
-    for (int64_t i = my_first(); i < cells(to); i += my_stride())
+    for (int64_t i = my_first(); i < cells_of(to); i += my_stride())
         ((bf16 *)to.p)[blockIdx.y * to.step + i / to.cols * to.ld + i % to.cols] =
             __float2bfloat16(*number(from, blockIdx.y, i));
 }

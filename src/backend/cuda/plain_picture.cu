@@ -3,18 +3,6 @@
 // pictures, which a block takes for a row of them, in an order that depends on shapes alone.
 #include "backend/cuda/plain.cuh"
 
-__device__ static inline int64_t my_first() {
-    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-}
-
-__device__ static inline int64_t my_stride() {
-    return (int64_t)gridDim.x * blockDim.x;
-}
-
-__device__ static inline int64_t cells(const tensor &t) {
-    return (int64_t)t.rows * t.cols;
-}
-
 __device__ static inline float *numbers(const tensor &t) {
     return (float *)t.p;
 }
@@ -50,7 +38,7 @@ __global__ static void conv_forward(plain j) {
     const float *weights = numbers(j.x[1]), *bias = numbers(j.x[2]);
     upstream_wait();
     downstream_start();
-    for (int64_t i = my_first(); i < cells(j.y); i += my_stride()) {
+    for (int64_t i = my_first(); i < cells_of(j.y); i += my_stride()) {
         place p = place_of(i, h, w, d);
         const float *picture = numbers(j.x[0]) + p.row * j.x[0].cols;
         float sum = bias[p.channel];
@@ -71,7 +59,7 @@ __global__ static void conv_backward_x(plain j) {
     const float *weights = numbers(j.x[1]);
     upstream_wait();
     downstream_start();
-    for (int64_t i = my_first(); i < cells(j.y); i += my_stride()) {
+    for (int64_t i = my_first(); i < cells_of(j.y); i += my_stride()) {
         place p = place_of(i, h, w, c);
         const float *slopes = numbers(j.dy) + p.row * j.dy.cols;
         float sum = 0;
@@ -150,7 +138,7 @@ __global__ static void pool_forward(plain j) {
     pool_size s = pool_size_of(j);
     upstream_wait();
     downstream_start();
-    for (int64_t i = my_first(); i < cells(j.y); i += my_stride()) {
+    for (int64_t i = my_first(); i < cells_of(j.y); i += my_stride()) {
         place p = place_of(i, s.out_h, s.out_w, s.c);
         const float *picture = numbers(j.x[0]) + p.row * j.x[0].cols;
         numbers(j.y)[i] = picture[largest(s, picture, p.y, p.x, p.channel)];
@@ -162,7 +150,7 @@ __global__ static void pool_backward(plain j) {
     pool_size s = pool_size_of(j);
     upstream_wait();
     downstream_start();
-    for (int64_t i = my_first(); i < cells(j.y); i += my_stride()) {
+    for (int64_t i = my_first(); i < cells_of(j.y); i += my_stride()) {
         place p = place_of(i, s.h, s.w, s.c);
         const float *picture = numbers(j.x[0]) + p.row * j.x[0].cols;
         int64_t here = ((int64_t)p.y * s.w + p.x) * s.c + p.channel;
