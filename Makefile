@@ -3,7 +3,7 @@
 
 build: setup-build
 	@$(CMAKE) --preset release $(QUIET)
-	@$(CMAKE) --build --preset release --target dcrl dcrl_shared talk
+	@$(CMAKE) --build --preset release --target dcrl dcrl_shared talk $(CALM)
 
 demo: build
 	@sh tools/demo.sh
@@ -17,22 +17,22 @@ paper-smoke: build
 # Fuzzers come first, so that the last lines are the summary of the whole test suite.
 test: setup-test
 	@$(CMAKE) --preset release $(QUIET)
-	@$(CMAKE) --build --preset release
+	@$(CMAKE) --build --preset release $(CALM)
 	@$(CMAKE) --preset fuzz $(QUIET)
-	@$(CMAKE) --build --preset fuzz
+	@$(CMAKE) --build --preset fuzz $(CALM)
 	@ctest --preset fuzz
 	@ctest --preset release
 
 bench: setup-test
 	@$(CMAKE) --preset release $(QUIET)
-	@$(CMAKE) --build --preset release
+	@$(CMAKE) --build --preset release $(CALM)
 	@for program in build/bench/bench_*; do [ ! -x $$program ] || $$program || exit 1; done
 
 # The long run: RUNS inputs for each reader. A finding stays in build-fuzz/.
 RUNS = 2000000
 fuzz: setup-test
 	@$(CMAKE) --preset fuzz $(QUIET)
-	@$(CMAKE) --build --preset fuzz
+	@$(CMAKE) --build --preset fuzz $(CALM)
 	@sh tools/fuzz.sh $(RUNS)
 
 format: setup-test
@@ -61,6 +61,8 @@ help:
 	@echo 'make clean      delete the build folders; .venv stays'
 
 QUIET = --log-level=WARNING >/dev/null
+# Ninja rewrites one line on a terminal; elsewhere its hundreds of lines would bury the rest.
+CALM = $(shell [ -t 2 ] || ! ninja --help 2>&1 | grep -q -e --quiet || echo -- --quiet)
 # Packages that were unpacked, since nobody could install them (tools/setup.sh), come into play by this.
 CMAKE = [ ! -f .packages/env ] || . ./.packages/env; cmake
 
