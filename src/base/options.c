@@ -110,7 +110,12 @@ static dc_status set_int(const dc_option *o, const char *value, int64_t *out) {
 
 static dc_status set_real(const dc_option *o, const char *value, double *out) {
     double x;
-    if (!scan_all(value)) return fail_range(o, "a number ", value);
+    if (choice_index(o->choices, value) == 0) {
+        *out = DC_AUTO;
+        return DC_OK;
+    }
+    if (!scan_all(value))
+        return fail_range(o, o->choices ? "auto, or a number " : "a number ", value);
     if (!dc_number_real(value, &x) || x < o->min || x > o->max) return fail_range(o, "", value);
     *out = x;
     return DC_OK;
@@ -268,6 +273,10 @@ dc_status dc_options_set(const dc_option *table, void *config, const char *name,
     return o ? set_value(o, config, value) : fail_unknown(table, name);
 }
 
+static bool is_auto(const dc_option *o, const void *config) {
+    return o->kind == DC_REAL && o->choices && *(const double *)field_of(o, config) <= DC_AUTO;
+}
+
 void dc_options_value(const dc_option *o, const void *config, dc_text *out) {
     const void *from = field_of(o, config);
     switch (o->kind) {
@@ -275,7 +284,10 @@ void dc_options_value(const dc_option *o, const void *config, dc_text *out) {
         dc_text_add(out, "%lld", (long long)*(const int64_t *)from);
         break;
     case DC_REAL:
-        dc_json_number(out, *(const double *)from);
+        if (is_auto(o, config))
+            dc_text_add(out, "auto");
+        else
+            dc_json_number(out, *(const double *)from);
         break;
     case DC_BOOL:
         dc_text_add(out, "%s", *(const bool *)from ? "on" : "off");
@@ -305,7 +317,7 @@ static void value_json(const dc_option *o, const void *config, dc_text *out) {
     dc_text_init(&plain_value);
     dc_options_value(o, config, &plain_value);
     const char *s = plain_value.bytes ? plain_value.bytes : "";
-    if (o->kind == DC_TEXT || o->kind == DC_CHOICE)
+    if (o->kind == DC_TEXT || o->kind == DC_CHOICE || is_auto(o, config))
         dc_json_quote(out, s);
     else if (o->kind == DC_LIST)
         dc_text_add(out, "[%s]", s);
@@ -407,7 +419,7 @@ static void help_row(const dc_option *o, bool as_flag, dc_text *out) {
     if (*o->init) dc_text_add(out, "default %s", o->init);
     const char *comma = *o->init ? "; " : "";
     if (o->kind == DC_INT || o->kind == DC_REAL || o->kind == DC_LIST)
-        dc_text_add(out, "%sbetween %s", comma, range(o, text));
+        dc_text_add(out, "%s%sbetween %s", comma, o->choices ? "auto, or " : "", range(o, text));
     else if (o->kind == DC_CHOICE)
         dc_text_add(out, "%s%s", comma, o->choices);
     else if (!*o->init)

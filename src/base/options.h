@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 enum { DC_TEXT_MAX = 256, DC_LIST_MAX = 16 };
+// What a real option holds that was given as `auto`; less than its least number.
+#define DC_AUTO (-1.0)
 
 typedef enum dc_kind {
     DC_INT,    // int64_t
@@ -39,11 +41,12 @@ typedef struct dc_option {
     const char *name; // key in files; flag is --name with '_' as '-'
     dc_kind kind;
     dc_role role;
-    size_t offset;       // offsetof the field in the config struct
-    const char *init;    // default, as text
-    double min, max;     // inclusive bounds of INT, REAL and each member of LIST
-    const char *choices; // "a|b|c" for CHOICE, else NULL
-    const char *help;    // one line
+    size_t offset;    // offsetof the field in the config struct
+    const char *init; // default, as text
+    double min, max;  // inclusive bounds of INT, REAL and each member of LIST
+    const char *
+        choices; // "a|b|c" for CHOICE; "auto" for a REAL that may be found by the program; else NULL
+    const char *help; // one line
 } dc_option;
 
 // Rows of a table over `struct config`: one call for each option, with the field that it sets, its
@@ -73,6 +76,8 @@ typedef struct dc_option {
     DC_OPTION_INT_AS(#field, config, field, init, min, max, help)
 #define DC_OPTION_REAL(config, field, init, min, max, help)                                        \
     DC_OPTION_REAL_AS(#field, config, field, init, min, max, help)
+#define DC_OPTION_REAL_OR_AUTO(config, field, init, min, max, help)                                \
+    DC_OPTION_ROW(#field, DC_REAL, DC_FIELD(config, field, double *), init, min, max, "auto", help)
 #define DC_OPTION_LIST(config, field, init, min, max, help)                                        \
     DC_OPTION_LIST_AS(#field, config, field, init, min, max, help)
 #define DC_OPTION_BOOL(config, field, init, help)                                                  \

@@ -4,14 +4,19 @@
 #include "algo/backup.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "data/longest_way.h"
 #include "train/folder.h"
 #include "train/held_out.h"
 #include "train/pick.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+// Bounds of gamma=auto. Tables have short ways between places of things, and the hand's own way comes on top.
+static const double GAMMA_LEAST = 0.99, GAMMA_MOST = 0.9999;
 
 const dc_option dc_run_table[] = {
     DC_OPTION_TEXT(dc_run_options, agent, "dcrl", "method; dcrl list agents shows them"),
@@ -31,7 +36,9 @@ const dc_option dc_run_table[] = {
     DC_OPTION_CHOICE(dc_run_options, form, "auto", "auto|distance|value",
                      "what is learned: steps d(s, g), or Q(s, a, g) = gamma^steps; auto: distance "
                      "for lock, else value"),
-    DC_OPTION_REAL(dc_run_options, gamma, "0.99", 0, 0.9999999, "discount of the value form"),
+    DC_OPTION_REAL_OR_AUTO(
+        dc_run_options, gamma, "0.99", 0, 0.9999999,
+        "discount of the value form; auto: 1 - 1/D, D the longest way in the data, at least 0.99"),
     DC_OPTION_CHOICE(dc_run_options, obs_scale, "auto", "auto|off|on",
                      "networks see observations less their mean, divided by their deviation in the "
                      "data; auto: bytes as 0 to 1, floats as they are"),
@@ -187,6 +194,9 @@ static dc_status read_rep(const dc_int_list *rep, dc_agent_options *out) {
 
 dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
     const dc_run_options *o = &run->options;
+    if (o->gamma <= DC_AUTO)
+        return dc_fail(DC_USAGE, "give a number",
+                       "gamma=auto is found where a run starts, not here");
     bool lock = !strncmp(o->env, "lock-", 5);
     *out = (dc_agent_options){.seed = (uint64_t)o->seed,
                               .batch = (int)o->batch,
@@ -207,6 +217,45 @@ dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
     DC_TRY(dc_pictures_parse(o->picture, &out->pictures, &out->picture));
     DC_TRY(dc_act_scale_parse(o->act_scale, &out->act_scaling, &out->act_given));
     return read_rep(&o->rep, out);
+}
+
+// gamma=auto: the sum of discounted steps, 1 / (1 - gamma), is the longest way D. With cross-entropy on
+// v = gamma^d, a small error of d steps costs x^2 / (e^x - 1) of d^2 at x = d log(1 / gamma): most about x = 1.6,
+// and nearly nothing where x is large. At x = 1 for the longest way, all shorter ones are told apart, too.
+static dc_status find_gamma(dc_run *run, const dc_dataset *data) {
+    const char *const name = run->options.goal_column;
+    dc_agent_options agent = {0};
+    DC_TRY(read_rep(&run->options.rep, &agent));
+    const dc_column *goals = dc_dataset_column(data, agent.rep_size && *name ? name : "obs");
+    if (!goals || goals->type != DC_TYPE_F32)
+        return dc_fail(DC_UNSUPPORTED, "give a number", "gamma=auto needs goals of real numbers");
+    for (int k = 0; k < agent.rep_size; k++)
+        if (agent.rep[k] >= goals->width)
+            return dc_fail(DC_USAGE, "see dcrl data info", "rep has column %d, %s has %d",
+                           agent.rep[k], goals->name, goals->width);
+    int64_t longest;
+    DC_TRY(dc_longest_way(data, goals, agent.rep, agent.rep_size, &longest));
+    double found = longest ? round(1e4 * (1 - 1 / (double)longest)) / 1e4 : GAMMA_LEAST;
+    run->options.gamma = fmin(fmax(found, GAMMA_LEAST), GAMMA_MOST);
+    if (longest)
+        dc_log(DC_INFO, "gamma=auto: %g, the longest ways in the data have %" PRId64 " steps",
+               run->options.gamma, longest);
+    else
+        dc_log(DC_INFO,
+               "gamma=auto: %g, since goals differ in too much to measure ways in the data",
+               run->options.gamma);
+    return DC_OK;
+}
+
+static dc_status settle_gamma(dc_run *runs, int count, const dc_dataset *data) {
+    for (int i = 0; i < count; i++)
+        if (runs[i].options.gamma <= DC_AUTO) {
+            if (i == 0)
+                DC_TRY(find_gamma(runs, data));
+            else
+                runs[i].options.gamma = runs->options.gamma;
+        }
+    return DC_OK;
 }
 
 // GPUs of several ranks take equal parts of a batch each.
@@ -326,6 +375,7 @@ static dc_status build_all(dc_run *runs, int count, const dc_dataset *const *dat
                            const char *const *folders) {
     bool all[DC_RUNS_MAX];
     DC_CHECK(count >= 1 && count <= DC_RUNS_MAX);
+    DC_TRY(settle_gamma(runs, count, data[0]));
     for (int i = 1; i < count; i++)
         DC_TRY(check_alike(&runs[0], &runs[i]));
     for (int i = 0; i < count; i++) {

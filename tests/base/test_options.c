@@ -13,7 +13,7 @@
 
 typedef struct config {
     int64_t horizon, steps, seed;
-    double rate;
+    double rate, discount;
     bool flow;
     char data[DC_TEXT_MAX];
     int device;
@@ -25,6 +25,7 @@ static const dc_option table[] = {
     DC_OPTION_INT(config, steps, "1e6", 1, 1e12, "updates"),
     DC_OPTION_INT(config, seed, "0", -9.3e18, 9.3e18, "seed"),
     DC_OPTION_REAL_AS("learn_rate", config, rate, "3e-4", 0, 1, "step of Adam"),
+    DC_OPTION_REAL_OR_AUTO(config, discount, "0.9", 0, 1, "discount"),
     DC_OPTION_BOOL(config, flow, "off", "flow policy"),
     DC_OPTION_TEXT(config, data, "", "data file"),
     DC_OPTION_CHOICE(config, device, "cpu", "cpu|cuda|cu", "where to run"),
@@ -32,6 +33,8 @@ static const dc_option table[] = {
     DC_OPTION_LIST(config, extra, "", 0, 9, "may be empty"),
     {0},
 };
+
+#define NAMES "horizon, steps, seed, learn_rate, discount, flow, data, device, hidden, extra"
 
 static config fresh(void) {
     config c;
@@ -102,13 +105,8 @@ static void test_errors(void **state) {
         {"learn-rate", "5", "unknown option 'learn-rate': did you mean 'learn_rate'?"},
         {"Device", "5", "unknown option 'Device': did you mean 'device'?"},
         {"stpes", "5", "unknown option 'stpes': did you mean 'steps'?"},
-        {"zzz", "5",
-         "unknown option 'zzz': the options are horizon, steps, seed, learn_rate, flow, data, "
-         "device, "
-         "hidden, extra"},
-        {"", "5",
-         "unknown option '': the options are horizon, steps, seed, learn_rate, flow, data, device, "
-         "hidden, extra"},
+        {"zzz", "5", "unknown option 'zzz': the options are " NAMES},
+        {"", "5", "unknown option '': the options are " NAMES},
         {"steps", "-5", "steps must be between 1 and 1e12 (-5)"},
         {"steps", "1e13", "steps must be between 1 and 1e12 (1e13)"},
         {"steps", "1e999", "steps must be between 1 and 1e12 (1e999)"},
@@ -125,6 +123,9 @@ static void test_errors(void **state) {
         {"learn_rate", "inf", "learn_rate must be a number between 0 and 1 (inf)"},
         {"learn_rate", "0,5", "learn_rate must be a number between 0 and 1 (0,5)"},
         {"learn_rate", "1.0000001", "learn_rate must be between 0 and 1 (1.0000001)"},
+        {"learn_rate", "auto", "learn_rate must be a number between 0 and 1 (auto)"},
+        {"discount", "aut", "discount must be auto, or a number between 0 and 1 (aut)"},
+        {"discount", "-1", "discount must be between 0 and 1 (-1)"},
         {"learn_rate", "-1e999", "learn_rate must be between 0 and 1 (-1e999)"},
         {"flow", "maybe", "flow must be on or off (maybe)"},
         {"flow", "", "flow must be on or off ()"},
@@ -206,6 +207,7 @@ static void test_json(void **state) {
     config c = fresh();
     set(&c, "seed", "9007199254740993");
     set(&c, "learn_rate", "0.1");
+    set(&c, "discount", "auto");
     set(&c, "data", "a\"b\n");
     set(&c, "device", "cuda");
     dc_text text;
@@ -218,6 +220,7 @@ static void test_json(void **state) {
                                     "  \"steps\": 1000000,\n"
                                     "  \"seed\": 9007199254740993,\n"
                                     "  \"learn_rate\": 0.1,\n"
+                                    "  \"discount\": \"auto\",\n"
                                     "  \"flow\": false,\n"
                                     "  \"data\": \"a\\\"b\\n\",\n"
                                     "  \"device\": \"cuda\",\n"
@@ -238,6 +241,7 @@ static void test_help(void **state) {
     static const char *const lines[] = {
         "  --horizon N                steps of a segment (default 10; between 1 and 1e6)\n",
         "  --learn-rate X             step of Adam (default 3e-4; between 0 and 1)\n",
+        "  --discount X               discount (default 0.9; auto, or between 0 and 1)\n",
         "  --flow[=on|off]            flow policy (default off)\n",
         "  --data TEXT                data file (no default)\n",
         "  --device WORD              where to run (default cpu; cpu|cuda|cu)\n",
