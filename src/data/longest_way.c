@@ -192,7 +192,7 @@ static int64_t long_path(ways *w) {
     qsort(all, (size_t)count, sizeof *all, compare_ints);
     if (2 * count < (int64_t)w->landmarks * (w->landmarks - 1) || !count) return 0;
     int longest = all[(int64_t)(OF_PAIRS * (double)(count - 1))];
-    return longest >= SPACINGS * w->spacing ? longest : 0;
+    return (float)longest >= (float)SPACINGS * w->spacing ? longest : 0;
 }
 
 dc_status dc_longest_way(const dc_dataset *data, const dc_column *column, const int *index,
