@@ -199,7 +199,7 @@ dc_status dc_longest_way(const dc_dataset *data, const dc_column *column, const 
                          int count, int64_t *steps) {
     ways w = {.width = count ? count : column->width};
     size_t width = (size_t)w.width;
-    float *distance = malloc(ROWS_MAX * sizeof *distance);
+    float *distance = calloc(ROWS_MAX, sizeof *distance);
     w.points = malloc(ROWS_MAX * width * sizeof *w.points);
     w.starts = calloc((size_t)data->traj_count + 1, sizeof *w.starts);
     w.landmark = malloc(LANDMARKS * width * sizeof *w.landmark);
