@@ -36,7 +36,7 @@ fuzz: setup-test
 	@sh tools/fuzz.sh $(RUNS)
 
 format: setup-test
-	@git ls-files -z '*.c' '*.h' '*.cu' '*.cuh' | xargs -0 clang-format -i
+	@git ls-files -z '*.c' '*.h' '*.cpp' '*.cu' '*.cuh' | xargs -0 clang-format -i
 
 lint: setup-test
 	@sh tools/lint.sh

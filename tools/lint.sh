@@ -12,7 +12,7 @@ if [ "${1:-}" = --one ]; then # HEADERS SOURCE: one file, for xargs below
     exit 0
 fi
 
-git ls-files -z '*.c' '*.h' '*.cu' '*.cuh' | xargs -0 clang-format --dry-run -Werror
+git ls-files -z '*.c' '*.h' '*.cpp' '*.cu' '*.cuh' | xargs -0 clang-format --dry-run -Werror
 echo "format: clean"
 python3 tools/check_layers.py
 python3 tools/check_lengths.py

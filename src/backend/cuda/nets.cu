@@ -108,7 +108,6 @@ static bool few_tiles(const dc_program *p) {
 }
 
 void dc_nets_find(dc_program *p) {
-    p->net_of.assign((size_t)p->g->count, -1);
     for (dc_ref r = 0; r < p->g->count; r++) {
         net n;
         if (node(p, r)->op != DC_OP_linear || p->activation_of[(size_t)r] >= 0) continue;

@@ -53,6 +53,10 @@ extern "C" void dc_cuda_plain_only(bool only) {
     plain_only = only;
 }
 
+bool dc_cuda_is_plain_only() {
+    return plain_only;
+}
+
 extern "C" bool dc_cuda_has_op(dc_op op) {
     return !hidden[op] && (is_layer(op) || dc_plain_has(op));
 }

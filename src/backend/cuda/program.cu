@@ -31,6 +31,10 @@ static bool feeds_layer(const dc_program *p, const dc_node *reader, int i) {
     return i == 0 && (product || reader->op == DC_OP_splice);
 }
 
+bool dc_layers_only(const dc_program *p, dc_ref r) {
+    return consumers(p, r, [p](const dc_node *c, int i) { return feeds_layer(p, c, i); });
+}
+
 static void find_activations(dc_program *p) {
     for (dc_ref r = 0; r < p->g->count; r++) {
         const dc_node *n = node(p, r);
@@ -46,13 +50,12 @@ static void decide(dc_program *p) {
     for (dc_ref r = 0; r < p->g->count; r++) {
         const dc_node *n = node(p, r);
         bool source = n->op == DC_OP_INPUT || n->op == DC_OP_splice;
-        bool layers_only =
-            (source || is_activation(n->op)) &&
-            consumers(p, r, [p](const dc_node *c, int i) { return feeds_layer(p, c, i); });
+        bool trunk = p->trunk_of[(size_t)r] >= 0 && !is_inside(p, r);
+        bool layers_only = (source || trunk || is_activation(n->op)) && dc_layers_only(p, r);
         p->pad[r] = source && layers_only;
         if (p->spec.precision != DC_BF16) continue;
         // What a layer reads is bf16, and so is what lies between a product and its activation.
-        if (source || n->op == DC_OP_gelu) p->half[r] = layers_only;
+        if (source || trunk || n->op == DC_OP_gelu) p->half[r] = layers_only;
         if (n->op == DC_OP_linear && !is_head(p, r))
             p->half[r] = p->activation_of[r] >= 0 && p->half[node(p, n->in[0])->base];
         if (n->op == DC_OP_gelu_layernorm) p->half[r] = layers_only && p->half[n->in[0]];
@@ -138,7 +141,7 @@ static dc_status take_gelu(dc_program *p, dc_ref r) {
 static dc_status take_nodes(dc_program *p) {
     for (dc_ref r = 0; r < p->g->count; r++) {
         const dc_node *n = node(p, r);
-        if (n->op == DC_OP_PARAM || n->base != r || inside_net(p, r)) continue;
+        if (n->op == DC_OP_PARAM || n->base != r || is_inside(p, r)) continue;
         DC_TRY(take_tensor(p, &p->value[r], n->e, n->rows, n->cols, p->pad[r], p->half[r]));
         if (trained(n))
             DC_TRY(
@@ -176,7 +179,7 @@ static dc_status take_slabs(dc_program *p) {
 static dc_status take_copies(dc_program *p) {
     for (dc_ref r = 0; p->spec.precision == DC_BF16 && r < p->g->count; r++) {
         const dc_node *n = node(p, r);
-        if (n->op != DC_OP_linear || is_head(p, r) || !p->half[n->in[0]] || inside_net(p, r))
+        if (n->op != DC_OP_linear || is_head(p, r) || !p->half[n->in[0]] || is_inside(p, r))
             continue;
         const dc_node *w = node(p, n->in[1]);
         tensor *copy = &p->copy[n->in[1]];
@@ -225,6 +228,7 @@ void dc_push_sum(dc_program *p, const dc_node *n, int i, const float *parts, int
 
 static void list_sums(dc_program *p) {
     dc_nets_sums(p);
+    dc_trunks_sums(p);
     for (dc_ref r = 0; r < p->g->count; r++) {
         const dc_node *n = node(p, r);
         const part_sums *s = &p->parts[r];
@@ -496,7 +500,9 @@ static dc_status build(dc_program *p) {
     p->reason.resize(count);
     p->used.resize(count);
     p->view.graph = p->g;
+    p->net_of.assign(count, -1);
     dc_paths_choose(p);
+    dc_trunks_find(p);
     decide(p);
     dc_nets_find(p);
     plan_update(p);
@@ -505,6 +511,7 @@ static dc_status build(dc_program *p) {
     DC_TRY(take_nodes(p));
     DC_TRY(take_copies(p));
     DC_TRY(dc_nets_take(p));
+    DC_TRY(dc_trunks_take(p));
     dc_tasks_order(p);
     list_sums(p);
     list_written(p);

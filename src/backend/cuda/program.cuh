@@ -5,6 +5,7 @@
 #define DC_CUDA_PROGRAM_CUH
 
 #include "backend/cuda/internal.cuh"
+#include "backend/cuda/trunk.cuh"
 
 #include <algorithm>
 #include <string>
@@ -15,7 +16,8 @@ enum node_path {
     LAYER,   // linear, gelu_layernorm, splice: kernels of their own
     GROUPED, // with others in one launch (groups.cu)
     DEFERRED, // a reduction, or a sum of such, at the step's end: its gradient is known when the program is built
-    PLAIN // a launch of its own (plain.cu)
+    PLAIN,     // a launch of its own (plain.cu)
+    TRUNK_PATH // part of an encoder's convolutions (trunk.cu)
 };
 
 struct task { // one thing to start
@@ -29,10 +31,12 @@ struct task { // one thing to start
         NET,
         NET_BACK,
         NET_WEIGHTS,
-        NET_HEAD
+        NET_HEAD,
+        TRUNK,
+        TRUNK_BACK
     } what; // WEIGHTS: a linear layer's dW, GRADIENT: the rest of backward; CAST: a gradient becomes bf16; NET: a whole
-        // network; NET_HEAD: its head's dW; NET_WEIGHTS: its other dW, where those do not come with the update
-    dc_ref node; // or the group's or the network's number
+        // network; NET_HEAD: its head's dW; NET_WEIGHTS: its other dW, where those do not come with the update; TRUNK: an encoder's convolutions
+    dc_ref node; // or the group's, the network's or the trunk's number
     int input;   // GRADIENT of a plain op: to this input
     std::vector<int> reads,
         writes; // keys: r is node r's value, count + r its gradient, 2 count + r its sums, 3 count + r its gradient in bf16
@@ -88,6 +92,13 @@ struct net {                                // a whole network of equal layers (
     mlp job;
 };
 
+struct encoder_trunk { // the convolutions of an encoder for some rows (trunk.cu)
+    dc_ref conv[CONVS], x, out;
+    std::vector<dc_ref> inside; // all nodes but the last
+    int blocks;                 // of backward; 0: there is none
+    trunk job;
+};
+
 // Of a part of the update: it began; column sums are done; nobody reads the inputs any more; what is not a whole network's
 // is updated; the networks on the second stream are.
 struct part_events {
@@ -114,7 +125,9 @@ struct dc_program {
     std::vector<std::string> reason; // why a network is not computed as a whole, by its last layer
     std::vector<net> nets;
     std::vector<int> net_of; // node -> the network that computes it, -1
-    bool few;                // the networks' tiles are fewer than the device takes at once
+    std::vector<encoder_trunk> trunks;
+    std::vector<int> trunk_of; // node -> the trunk that computes it, -1
+    bool few;                  // the networks' tiles are fewer than the device takes at once
     std::vector<packed_matrix> matrices;
     std::vector<task> tasks;
     std::vector<group> groups;
@@ -206,10 +219,10 @@ template <typename F> static inline bool consumers(const dc_program *p, dc_ref r
     return any;
 }
 
-// Inner nodes of a network have no memory of their own.
-static inline bool inside_net(const dc_program *p, dc_ref r) {
-    int n = p->net_of[(size_t)r];
-    return n >= 0 && p->nets[(size_t)n].head != r;
+// Inner nodes of a network or a trunk have no memory of their own.
+static inline bool is_inside(const dc_program *p, dc_ref r) {
+    int n = p->net_of[(size_t)r], t = p->trunk_of[(size_t)r];
+    return (n >= 0 && p->nets[(size_t)n].head != r) || (t >= 0 && p->trunks[(size_t)t].out != r);
 }
 
 static inline dc_status take(dc_program *p, size_t bytes, void **out) {
@@ -263,6 +276,7 @@ static inline int grad_key(const dc_program *p, dc_ref r) {
 }
 
 // ---- paths.cu ----
+bool dc_cuda_is_plain_only();
 void dc_paths_choose(dc_program *p);
 // Pointwise ops that are done as one launch, softmaxes of few columns, and reductions that end the step.
 bool dc_group_takes(const dc_program *p, dc_ref r);
@@ -282,6 +296,8 @@ void dc_tasks_streams(dc_program *p);
 int dc_tasks_last(const dc_program *p, int stream, bool late); // of a stream, late or not; -1: none
 
 // ---- program.cu ----
+// Do layers alone read a node, and all of it? Then it may be bf16.
+bool dc_layers_only(const dc_program *p, dc_ref r);
 // Sums that a layer left in `count` parts become the gradient of input i of node n.
 void dc_push_sum(dc_program *p, const dc_node *n, int i, const float *parts, int count,
                  int64_t stride, int64_t member_step, int length);
@@ -294,6 +310,13 @@ void dc_nets_sums(dc_program *p);
 bool dc_net_trains(const dc_program *p, const net *n, int64_t from, int64_t to);
 bool dc_nets_update(const dc_program *p, int64_t offset);
 dc_status dc_nets_norms(dc_program *p, update_job *j); // where dW's squares go
+
+// ---- trunk.cu ----
+void dc_trunks_find(dc_program *p);
+dc_status dc_trunks_take(dc_program *p); // memory
+void dc_trunks_sums(dc_program *p);
+dc_status dc_trunk_forward(dc_cuda *cuda, const encoder_trunk *t);
+dc_status dc_trunk_backward(dc_cuda *cuda, const encoder_trunk *t);
 
 // ---- groups.cu ----
 void dc_groups_scalars(dc_program *p); // gradients of DEFERRED nodes

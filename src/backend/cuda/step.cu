@@ -165,6 +165,10 @@ static dc_status start(dc_program *p, const task *u) {
         const net *n = &p->nets[(size_t)u->node];
         return dc_mlp_head_weights(p->cuda, &n->job, p->parts[(size_t)n->head].p);
     }
+    case task::TRUNK:
+        return dc_trunk_forward(p->cuda, &p->trunks[(size_t)u->node]);
+    case task::TRUNK_BACK:
+        return dc_trunk_backward(p->cuda, &p->trunks[(size_t)u->node]);
     case task::GROUP: {
         const group *g = &p->groups[(size_t)u->node];
         return dc_fused_run(p->cuda, &g->list);

@@ -23,6 +23,21 @@ static void list_plain(const dc_program *p, task *u) {
     if (u->input == 0 && dc_plain_pairs(p, u->node)) u->writes.push_back(grad_key(p, n->in[1]));
 }
 
+// An encoder's convolutions, of which forward leaves something for backward.
+static void list_trunk(const dc_program *p, task *u) {
+    const encoder_trunk *t = &p->trunks[(size_t)u->node];
+    int inside = 2 * p->g->count + t->out;
+    u->reads.push_back(value_key(p, t->x));
+    for (dc_ref r : t->conv)
+        for (int i = 1; i < 3; i++)
+            u->reads.push_back(value_key(p, node(p, r)->in[i]));
+    u->writes.push_back(inside);
+    if (u->what == task::TRUNK)
+        u->writes.push_back(t->out);
+    else
+        u->reads.insert(u->reads.end(), {t->out, grad_key(p, t->out)});
+}
+
 void dc_push_task(dc_program *p, task::kind what, dc_ref r, int input) {
     task u = {};
     u.what = what;
@@ -31,6 +46,8 @@ void dc_push_task(dc_program *p, task::kind what, dc_ref r, int input) {
     if (what == task::GROUP) {
         u.reads = p->groups[(size_t)r].reads;
         u.writes = p->groups[(size_t)r].writes;
+    } else if (what >= task::TRUNK) {
+        list_trunk(p, &u);
     } else if (what == task::ZERO) {
         u.writes.push_back(grad_key(p, r));
     } else if (what == task::CAST) {
@@ -72,8 +89,13 @@ static void order_forward(dc_program *p) {
             dc_group_forward(p, r);
             continue;
         }
-        if (inside_net(p, r)) continue;
-        int whole = p->net_of[(size_t)r];
+        if (is_inside(p, r)) continue;
+        int whole = p->net_of[(size_t)r], trunk = p->trunk_of[(size_t)r];
+        if (trunk >= 0) {
+            dc_group_flush(p, {value_key(p, p->trunks[(size_t)trunk].x)});
+            dc_push_task(p, task::TRUNK, trunk);
+            continue;
+        }
         dc_group_flush(p, whole >= 0 ? std::vector<int>{p->nets[(size_t)whole].x}
                                      : dc_value_keys(p, n));
         if (whole >= 0)
@@ -90,7 +112,7 @@ static void order_zeros(dc_program *p, dc_ref r) {
         dc_ref base = node(p, n->in[i])->base;
         const dc_node *owner = node(p, base);
         if (!owner->grad_sum || owner->grad_first != r || owner->lo == owner->hi) continue;
-        if (is_deferred(p, base)) continue; // its gradient lies nowhere
+        if (is_deferred(p, base) || is_inside(p, base)) continue; // its gradient lies nowhere
         bool seen = false;
         for (int k = 0; k < i; k++)
             seen = seen || node(p, n->in[k])->base == base;
@@ -135,9 +157,15 @@ static void order_backward(dc_program *p) {
     if (!is_deferred(p, loss)) dc_group_seed(p, loss, 1, false);
     for (dc_ref r = loss; r >= 0; r--) {
         const dc_node *n = node(p, r);
-        if (n->op < DC_FIRST_COMPUTED || !trained(n) || inside_net(p, r)) continue;
+        if (n->op < DC_FIRST_COMPUTED || !trained(n) || is_inside(p, r)) continue;
         if (!is_pointwise(p, r)) dc_group_flush(p, backward_keys(p, r));
-        int whole = p->net_of[(size_t)r];
+        int whole = p->net_of[(size_t)r], trunk = p->trunk_of[(size_t)r];
+        if (trunk >= 0) {
+            for (dc_ref conv : p->trunks[(size_t)trunk].conv)
+                order_zeros(p, conv);
+            dc_push_task(p, task::TRUNK_BACK, trunk);
+            continue;
+        }
         if (whole >= 0) {
             const net *n = &p->nets[(size_t)whole];
             if (n->weights && !n->job.head_bias) dc_push_task(p, task::NET_HEAD, whole);
@@ -203,7 +231,7 @@ static bool has_early(const dc_program *p, const std::vector<int> &keys) {
 // Does a task use weights that go early?
 static bool uses_early(const dc_program *p, const task *u) {
     if (has_early(p, u->reads) || has_early(p, u->writes)) return true;
-    if (u->what < task::NET) return false;
+    if (u->what < task::NET || u->what >= task::TRUNK) return false;
     dc_ref r = p->nets[(size_t)u->node].linear[0];
     const dc_node *n = node(p, r);
     for (int i = 0; i < n->in_count; i++) {
