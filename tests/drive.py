@@ -89,13 +89,28 @@ def spawn(*words):
 
 
 def await_handler(process):
-    """Wait until the process catches SIGINT, or has ended."""
+    """Wait until the process catches every signal that stops it, or has ended."""
     while process.poll() is None:
         with open(f"/proc/{process.pid}/status") as status:
             caught = [line for line in status if line.startswith("SigCgt:")]
-        if caught and int(caught[0].split()[1], 16) >> (signal.SIGINT - 1) & 1:
+        if caught and all(int(caught[0].split()[1], 16) >> (number - 1) & 1 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)):
             return
         time.sleep(0.001)
+
+
+def state_of(process):
+    """R: it runs or would, S: it sleeps, T: it is stopped, and so on."""
+    with open(f"/proc/{process.pid}/stat") as stat:
+        return stat.read().rsplit(")", 1)[1].split()[0]
+
+
+def paused(process):
+    """Stop the process where it is; False if it has ended."""
+    process.send_signal(signal.SIGSTOP)
+    while process.poll() is None:
+        if state_of(process) == "T":
+            return True
+    return False
 
 
 def progress(what, *words):

@@ -15,7 +15,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import SMALL, STOPPED, Scratch, await_handler, bad, call, checkpoints, complaints, good, run_tests, spawn  # noqa: E402
+from drive import SMALL, STOPPED, Scratch, await_handler, bad, call, checkpoints, complaints, good, newest_step, paused, run_tests  # noqa: E402
+from drive import spawn, state_of  # noqa: E402
 
 ENV = "pointmaze-medium-navigate-oraclerep-v0"
 SECRET = "step,overall_success\n1,0.5\nTOP-SECRET\n"
@@ -80,19 +81,28 @@ def test_run_folder(scratch):
                 assert codes[3] == codes[4] == 0 and not os.path.islink(os.path.join(run, name)), (place, codes)
 
 
+def has_links(run):
+    return any(os.path.islink(os.path.join(run, name)) for name in os.listdir(run))
+
+
 def test_saving_replaces_links(scratch):
-    """A link in the place of the next checkpoint does not end the training."""
+    """A link in the place of a checkpoint that is still to come does not end the training."""
     run, private = scratch.at("ahead"), scratch.at("private2")
     with open(private, "w") as file:
         file.write(SECRET)
     shutil.copytree(scratch.at("run"), run)
-    for name in ("DONE", "step-0000000020.safetensors"):
-        os.remove(os.path.join(run, name))
-    process = spawn("train", "--resume", run)
-    link(os.path.join(run, "step-0000000020.safetensors"), private)
-    assert process.wait(timeout=60) == 0, process.communicate()
+    process = spawn("train", "--resume", run, "--steps", 10**9)
+    await_handler(process)
+    while newest_step(run) == 20 or not paused(process):
+        assert process.poll() is None, process.communicate()
+    link(os.path.join(run, f"step-{newest_step(run) + 20:010d}.safetensors"), private)
+    process.send_signal(signal.SIGCONT)
+    while has_links(run):
+        assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == STOPPED, process.communicate()
     check_private(private)
-    assert not os.path.islink(os.path.join(run, "step-0000000020.safetensors"))
+    assert not has_links(run) and newest_step(run) > 20
 
 
 def test_given_links(scratch):
@@ -243,12 +253,14 @@ def test_pipe_that_nobody_reads(scratch):
         assert one.read() == two.read() != b""
 
 
-def await_open(process, name):
-    """Until the process has had a file open for a third of a second: it waits for the lock on it."""
+def await_sleep(process, name):
+    """Until the process has slept with a file open 30 times in a row that it was looked at: it waits for the lock on it. (A process that only
+    waits for its turn on a busy machine does not sleep.)"""
     files, seen = f"/proc/{process.pid}/fd", 0
     while process.poll() is None and seen < 30:
         try:
-            seen = seen + 1 if any(os.readlink(f"{files}/{number}").endswith("/" + name) for number in os.listdir(files)) else 0
+            held = any(os.readlink(f"{files}/{number}").endswith("/" + name) for number in os.listdir(files))
+            seen = seen + 1 if held and state_of(process) == "S" else seen if held else 0
         except FileNotFoundError:  # closed meanwhile
             seen = 0
         time.sleep(0.01)
@@ -260,7 +272,7 @@ def test_waiting_for_a_lock(scratch):
             fcntl.flock(held, fcntl.LOCK_SH)
             process = spawn("eval", scratch.at("run"), "--episodes", 1)
             await_handler(process)
-            await_open(process, "config.json")
+            await_sleep(process, "config.json")
             assert process.poll() is None
             process.send_signal(number)
             try:

@@ -2,13 +2,17 @@
 
 Blocks are of 256 rows, so a batch of 300 gives the pool of a run two blocks of everything.
 """
+import glob
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
-DCRL = os.environ["DCRL"]
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from drive import DCRL, await_handler  # noqa: E402
+
 
 
 def command(folder, steps):
@@ -20,7 +24,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         one = os.path.join(folder, "one")
         process = subprocess.Popen(command(one, 400), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        time.sleep(1)
+        await_handler(process)
+        while process.poll() is None and not glob.glob(os.path.join(one, "*", "timing.csv")):
+            time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         told = process.communicate()[1]
         assert process.returncode in (0, 75) and "ThreadSanitizer" not in told, told

@@ -145,7 +145,9 @@ def test_stop_and_kill():
     start = time.time()
     good(*flags("--out", scratch.at("timed")))
     seconds = time.time() - start
-    for number in range(8):
+    for number in range(80):  # a machine that became faster than it was just now is done before most of the signals
+        if number >= 8 and stops and kills:
+            break
         run = scratch.at(f"broken{number}")
         process = spawn(*flags("--out", run))
         await_handler(process)

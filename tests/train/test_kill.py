@@ -28,7 +28,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from commands import Case, Inputs, cases, latest, read, snapshot  # noqa: E402
 from checkpoint_file import File  # noqa: E402
-from drive import SMALL, Scratch, call, complaints, digests, good, newest_step, run_tests, spawn, went_on_at  # noqa: E402
+from drive import SMALL, Scratch, call, complaints, digests, good, newest_step, paused, run_tests, spawn, went_on_at  # noqa: E402
 from drive import words_of  # noqa: E402
 
 KILLS = int(os.environ.get("DCRL_KILLS", 120))
@@ -50,16 +50,6 @@ def check_resumed(out, before):
     """A process that came so far as to say where it goes on."""
     if " goes on at step " in out:
         assert went_on_at(out) >= before, (out, before)
-
-
-def paused(process):
-    """Whether all of the process stands still; False if it has ended."""
-    process.send_signal(signal.SIGSTOP)
-    while process.poll() is None:
-        with open(f"/proc/{process.pid}/stat") as stat:
-            if stat.read().rsplit(")", 1)[1].split()[0] == "T":
-                return True
-    return False
 
 
 def await_write(process, folder):
