@@ -23,7 +23,7 @@ import sys
 import tempfile
 from typing import Callable
 
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")  # compiling is most of the time
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")  # compiling is most of the time
 import jax
 import numpy as np
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")  # compiling is most of the time
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")  # compiling is most of the time
 import jax
 import numpy as np
 
