@@ -68,14 +68,21 @@ def test_again():
 
 
 def test_stopped():
-    out = scratch.at("stopped")
-    process = start(out, DEMO_STEPS="100")
-    while process.poll() is None and not any("eval.csv" in files for _, _, files in os.walk(out)):
-        time.sleep(0.005)
-    os.killpg(process.pid, signal.SIGTERM)
-    process.communicate(timeout=60)
-    assert process.returncode != 0
-    assert "goes on at step" in check(out, 100)
+    for number in range(10):  # until it is stopped while it trains
+        out = scratch.at(f"stopped-{number}")
+        process = start(out, DEMO_STEPS="100")
+        while process.poll() is None and not any("eval.csv" in files for _, _, files in os.walk(out)):
+            time.sleep(0.005)
+        if process.poll() is not None:
+            continue
+        os.killpg(process.pid, signal.SIGTERM)
+        process.communicate(timeout=60)
+        if any("DONE" in files for _, _, files in os.walk(out)):
+            continue
+        assert process.returncode != 0
+        assert "goes on at step" in check(out, 100)
+        return
+    raise AssertionError("it was done before it could be stopped")
 
 
 if __name__ == "__main__":

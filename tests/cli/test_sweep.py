@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import SMALL, STOPPED, Scratch, await_handler, bad, call, digests, good, run_tests, spawn  # noqa: E402
+from drive import SMALL, STOPPED, Scratch, await_handler, bad, call, digests, good, newest_step, run_tests, spawn  # noqa: E402
 
 LOCK = SMALL[:-2]  # threads are the sweep's own
 
@@ -41,10 +41,9 @@ def test_stop():
         words = ["train", *LOCK, "--set", "n=4,8,16", "--jobs", 2, "--out", out]
         process = spawn(*words, "--steps", 10_000_000, "--save-every", 1000)
         await_handler(process)
-        deadline = time.time() + 60
-        while time.time() < deadline and not all(os.path.exists(os.path.join(out, f"n={n}", "timing.csv")) for n in (4, 8)):
-            time.sleep(0.05)
-        time.sleep(0.5)
+        while not all(newest_step(os.path.join(out, f"n={n}")) for n in (4, 8)):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=120)
         assert process.returncode == STOPPED and "0 of 3 runs are done" in err and err.count("\n") == 1, err

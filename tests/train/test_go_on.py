@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import SMALL, STOPPED, Scratch, await_handler, bad, digest, digests, good, run_tests, spawn  # noqa: E402
+from drive import SMALL, STOPPED, Scratch, await_handler, bad, digest, digests, good, newest_step, run_tests, spawn  # noqa: E402
 
 LOGS = ["--log-every", 100, "--save-every", 100]
 
@@ -29,11 +29,12 @@ def config(run):
 
 def test_same_command():
     with Scratch("go_on") as scratch:
-        more = ["--steps", 200_000, "--save-every", 2_000]
+        more = ["--steps", 100_000_000, "--save-every", 2_000]
         run = scratch.at("run")
         process = spawn("train", *SMALL, *more, "--out", run)
         await_handler(process)
-        time.sleep(0.2)
+        while process.poll() is None and not newest_step(run):
+            time.sleep(0.001)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
         assert process.returncode == STOPPED

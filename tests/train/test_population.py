@@ -110,7 +110,7 @@ def test_stops():
         start = time.time()
         singles = train_singles(scratch, "lock", LOCK)
         seconds, hits = time.time() - start, 0
-        for attempt in range(8 * stops(8)):
+        for attempt in range(8 * stops(8) + 100):  # seconds are of the runs one by one, and of another moment
             run = scratch.at(f"run{attempt}")
             if not stop_once(run, random.random() * seconds, attempt % 2):
                 continue
