@@ -71,6 +71,7 @@ extern const dc_sim dc_arm_sim;
 // The state that an arm's dc_env has beside MuJoCo's.
 typedef struct dc_arm_state {
     struct mjData_ *ik;              // of the arm alone, for inverse kinematics
+    struct dc_touch *touch;          // what may touch what; owned
     uint8_t buttons[DC_BUTTONS_MAX]; // states: 0 or 1
     bool success;                    // of the last step
     dc_aim aim;

@@ -3,12 +3,15 @@
 //
 // Kinematics are refreshed where the reference refreshes them and nowhere else. With cubes alone
 // nothing does so after the physics of a step, hence the gripper's position, in the observation and in
-// the next control, is the one at the start of the last physics step; with buttons it is fresh.
+// the next control, is the one at the start of the last physics step; with buttons it is fresh. Where
+// the reference then computes forces as well, which nobody reads before the next step computes them
+// anew, kinematics alone are refreshed.
 //
 // Marks of targets touch nothing and are not moved.
 #include "env/arm/motion.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { JOINTS = 6, DRIVER = 6, FINGERS = 6, SUBSTEPS = 25, ACTIONS = 5 };
@@ -52,11 +55,13 @@ static double clip(double x, double low, double high) { // NaN stays
 static bool open_state(dc_env *env) {
     dc_arm_state *state = dc_arm_state_of(env);
     state->ik = mj_makeData(dc_arm_world_of(env)->alone);
-    return state->ik != NULL;
+    state->touch = calloc(1, sizeof *state->touch);
+    return state->ik && state->touch;
 }
 
 static void close_state(dc_env *env) {
     mj_deleteData(dc_arm_state_of(env)->ik);
+    free(dc_arm_state_of(env)->touch);
 }
 
 // ---- observing and judging ----
@@ -289,7 +294,7 @@ static void settle(dc_env *env, const double before[DC_BUTTONS_MAX]) {
     if (t->slides && dc_arm_state_of(env)->aim.at == DC_AIM_TASK) rescue(env);
     for (int k = 0; k < t->buttons; k++)
         if (before[k] > press && *slider_at(env, k) <= press) toggle(env, k);
-    if (t->buttons) mj_forward(dc_arm_now(env), env->data);
+    if (t->buttons) mj_kinematics(dc_arm_now(env), env->data);
     dc_arm_state_of(env)->success = succeeds(env);
 }
 
@@ -304,7 +309,8 @@ static void step(dc_env *env, const double *action) {
     double before[DC_BUTTONS_MAX];
     control(env, action);
     remember(env, before);
-    physics(env, NULL, 1);
+    dc_touch_steps(dc_arm_state_of(env)->touch, &dc_arm_world_of(env)->touch, dc_arm_now(env),
+                   env->data, SUBSTEPS);
     mj_rnePostConstraint(dc_arm_now(env), env->data); // forces on the fingers
     settle(env, before);
 }

@@ -4,6 +4,7 @@
 
 #include "env/arm/arm.h"
 #include "env/arm/pose.h"
+#include "env/arm/touch.h"
 #include "env/mujoco/engine.h"
 
 enum { DC_LOCKS = 4 };
@@ -16,6 +17,7 @@ typedef struct dc_arm_world {
     int tops[DC_BUTTONS_MAX]; // sites of buttons
     int handles[2], marks[2]; // sites of drawer and window: handle, and where it should be
     dc_pose pinch_to_flange;
+    dc_touch_plan touch;
 } dc_arm_world;
 
 static inline const dc_arm_world *dc_arm_world_of(const dc_env *env) {

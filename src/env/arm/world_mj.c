@@ -76,6 +76,7 @@ static void find_parts(void *ctx) {
         own->pinch_to_flange = dc_pose_mul(&back, &flange);
     }
     mj_deleteData(d);
+    all = all && dc_touch_plan_init(&own->touch, m, p->table);
     p->complete = all && (!p->table->slides || make_locks(own, m));
 }
 
