@@ -1,7 +1,12 @@
 // dcrl bench env: environment steps per second on one core, beside a bare loop of as many mj_step
-// calls from the same states with the same actions, and how much of it every further core adds. The
-// two loops take turns episode by episode, so that a busy machine slows both alike; the same figures by
-// the threads' processor time do not see other processes at all.
+// calls from the same states with the same actions, and what each of several threads does beside
+// others (--threads 1,2,4,8,16). The two loops take turns episode by episode, so that a busy machine
+// slows both alike; the same figures by the threads' processor time do not see other processes at all.
+//
+// What threads lose has causes that the figures tell apart. Beside steps every thread runs a chain of multiplications,
+// each of which waits for the one before: it needs neither memory nor much of a core, so it is as fast beside a
+// hyper-thread as alone, and loses only what the clock loses. What steps lose more than that, by processor time, is
+// what threads share: a core's units where two of them run on one, caches and memory.
 #include "args.h"
 #include "bench.h"
 
@@ -12,32 +17,44 @@
 #include <stdio.h>
 
 typedef struct flags {
-    int64_t seed, threads;
+    int64_t seed;
+    dc_int_list threads;
     double seconds;
 } flags;
 
 static const dc_option flag_table[] = {
     DC_OPTION_INT(flags, seed, "0", 0, 9e15, "seed of starts and actions"),
-    DC_OPTION_INT(flags, threads, "0", 0, 1024, "of the second measurement; 0: every core"),
+    DC_OPTION_LIST(flags, threads, "0", 0, 1024,
+                   "of the second measurement, or several such; 0: every core"),
     DC_OPTION_REAL(flags, seconds, "2", 0.01, 3600, "time for each environment"),
     {0},
 };
 
 static const char usage[] =
-    "usage: dcrl bench env [ENV] [--seconds T] [--threads T] [--json]\n\n"
+    "usage: dcrl bench env [ENV] [--seconds T] [--threads T,...] [--json]\n\n"
     "Steps per second of an environment (of one per family, if none is named) "
     "under random actions on one core, the same\n"
-    "for a bare loop of MuJoCo's steps, and on all cores.\n\n"
-    "example: dcrl bench env antmaze-medium-v0 --json\n";
+    "for a bare loop of MuJoCo's steps, and on all cores, or for each number of threads.\n\n"
+    "example: dcrl bench env antmaze-medium-v0 --json\n"
+    "         dcrl bench env puzzle-4x5 --threads 1,2,4,8,16 --seconds 20\n";
 
-enum { EPISODE = 200, ACT_MAX = 32, OBS_MAX = 128, RESULTS_MAX = 8 };
+enum { CHAIN = 1 << 16, EPISODE = 200, ACT_MAX = 32, OBS_MAX = 128, RESULTS_MAX = 8 };
+
+typedef struct crowd_result {
+    int threads;
+    double steps, scale; // a second on all threads; that over threads times one thread's
+    double cpu_scale;    // by processor time
+    double clock;        // of a chain of multiplications, by that time: over one thread's
+} crowd_result;
 
 typedef struct result {
     dc_env_spec spec;
-    double steps, bare;          // per second, one thread
-    double spread, scale;        // a second on all threads; that over threads times one thread's
-    double cpu_steps;            // per second of processor time, one thread
-    double cpu_ratio, cpu_scale; // steps over bare, and scale, by that time
+    double steps, bare; // per second, one thread
+    double cpu_steps;   // per second of processor time, one thread
+    double cpu_ratio;   // steps over bare, by that time
+    double chains;      // per second of that time, one thread
+    int crowds;
+    crowd_result crowd[DC_LIST_MAX];
 } result;
 
 typedef struct player { // one thread's work
@@ -45,9 +62,22 @@ typedef struct player { // one thread's work
     uint64_t seed, episode;
     double own, bare;         // seconds spent
     double own_cpu, bare_cpu; // of them on a processor
-    int64_t steps;
+    double chain_cpu;         // for chains
+    int64_t steps, chains;
     dc_status status;
 } player;
+
+// Multiplications in a row, each of which needs the one before.
+static void run_chain(player *p) {
+    double start = dc_now_busy();
+    volatile uint64_t from = 3;
+    uint64_t x = from;
+    for (int k = 0; k < CHAIN; k++)
+        x *= x;
+    from = x;
+    p->chain_cpu += dc_now_busy() - start;
+    p->chains++;
+}
 
 static void draw_action(dc_draws *draws, int n, double *action) {
     for (int k = 0; k < n; k++)
@@ -82,6 +112,7 @@ static dc_status play_for(player *p, double seconds, bool both) {
         status = play(p, &env, false);
         if (both && status == DC_OK) status = play(p, &env, true);
         p->steps += EPISODE;
+        run_chain(p);
     }
     dc_env_free(&env);
     return status;
@@ -97,25 +128,29 @@ static void play_one(void *ctx, int block) {
     c->players[block].status = play_for(&c->players[block], c->seconds, false);
 }
 
-static dc_status measure_crowd(const flags *f, const dc_world *world, result *r) {
+static dc_status measure_crowd(const flags *f, const dc_world *world, int64_t asked, result *r) {
     enum { MOST = 1024 };
     static player players[MOST];
     dc_pool *pool;
-    DC_TRY(dc_pool_new(&pool, (int)f->threads));
+    DC_TRY(dc_pool_new(&pool, (int)asked));
     int threads = dc_pool_threads(pool) < MOST ? dc_pool_threads(pool) : MOST;
     for (int t = 0; t < threads; t++)
         players[t] =
             (player){.world = world, .seed = (uint64_t)f->seed, .episode = (uint64_t)t << 32};
     dc_pool_run(pool, play_one, &(crowd){players, f->seconds / 2}, threads);
     dc_pool_free(pool);
-    double by_cpu = 0;
+    crowd_result *c = &r->crowd[r->crowds++];
+    double by_cpu = 0, chains = 0;
+    *c = (crowd_result){.threads = threads};
     for (int t = 0; t < threads; t++) {
         DC_TRY(players[t].status);
-        r->spread += (double)players[t].steps / players[t].own;
+        c->steps += (double)players[t].steps / players[t].own;
         by_cpu += (double)players[t].steps / players[t].own_cpu;
+        chains += (double)players[t].chains / players[t].chain_cpu;
     }
-    r->scale = r->spread / (threads * r->steps);
-    r->cpu_scale = by_cpu / (threads * r->cpu_steps);
+    c->scale = c->steps / (threads * r->steps);
+    c->cpu_scale = by_cpu / (threads * r->cpu_steps);
+    c->clock = chains / (threads * r->chains);
     return DC_OK;
 }
 
@@ -128,9 +163,26 @@ static dc_status measure(const flags *f, result *r) {
     r->bare = (double)p.steps / p.bare;
     r->cpu_ratio = p.bare_cpu / p.own_cpu;
     r->cpu_steps = (double)p.steps / p.own_cpu;
-    if (status == DC_OK) status = measure_crowd(f, world, r);
+    r->chains = (double)p.chains / p.chain_cpu;
+    for (int k = 0; status == DC_OK && k < f->threads.count; k++)
+        status = measure_crowd(f, world, f->threads.v[k], r);
     dc_world_free(world);
     return status;
+}
+
+// Members of the last crowd as they always were, then all crowds.
+static void print_crowds(const result *r) {
+    const crowd_result *last = &r->crowd[r->crowds - 1];
+    printf("\"all_threads_steps_per_second\": %.0f, \"scaling\": %.3f, ", last->steps, last->scale);
+    printf("\"cpu_ratio\": %.3f, \"cpu_scaling\": %.3f, \"crowds\": [", r->cpu_ratio,
+           last->cpu_scale);
+    for (int k = 0; k < r->crowds; k++) {
+        const crowd_result *c = &r->crowd[k];
+        printf("%s{\"threads\": %d, \"steps_per_second\": %.0f, \"scaling\": %.3f, "
+               "\"cpu_scaling\": %.3f, \"clock\": %.3f}",
+               k ? ", " : "", c->threads, c->steps, c->scale, c->cpu_scale, c->clock);
+    }
+    printf("]}");
 }
 
 static void print_json(const result *results, int count) {
@@ -140,10 +192,26 @@ static void print_json(const result *results, int count) {
         printf("%s{\"name\": \"%s\", \"steps_per_second\": %.0f, \"bare_steps_per_second\": %.0f, "
                "\"ratio\": %.3f, ",
                k ? ", " : "", r->spec.name, r->steps, r->bare, r->steps / r->bare);
-        printf("\"all_threads_steps_per_second\": %.0f, \"scaling\": %.3f, ", r->spread, r->scale);
-        printf("\"cpu_ratio\": %.3f, \"cpu_scaling\": %.3f}", r->cpu_ratio, r->cpu_scale);
+        print_crowds(r);
     }
     puts("]}");
+}
+
+static void print_text(const result *r) {
+    printf("%-24s %9.0f steps per second, %5.2f of a bare loop's", r->spec.name, r->steps,
+           r->steps / r->bare);
+    if (r->crowds == 1) {
+        const crowd_result *c = &r->crowd[0];
+        printf("; on %d thread%s %9.0f, %.0f%% of perfect scaling\n", c->threads,
+               c->threads > 1 ? "s" : "", c->steps, 100 * c->scale);
+        return;
+    }
+    printf("\n  threads   steps/s  a thread   of one's: wall  processor time  clock\n");
+    for (int k = 0; k < r->crowds; k++) {
+        const crowd_result *c = &r->crowd[k];
+        printf("  %7d %9.0f %9.0f %15.2f %15.2f %6.2f\n", c->threads, c->steps,
+               c->steps / c->threads, c->scale, c->cpu_scale, c->clock);
+    }
 }
 
 // The environment that was named, or the first of each family.
@@ -170,13 +238,8 @@ dc_status bench_env(int argc, char **argv) {
     if (args.help) return DC_OK;
     DC_TRY(choose(&args, results, &count));
     for (int k = 0; k < count; k++) {
-        result *r = &results[k];
-        DC_TRY(measure(&f, r));
-        if (!args.json)
-            printf(
-                "%-24s %9.0f steps per second, %5.2f of a bare loop's; all cores %9.0f, %.0f%% of "
-                "perfect scaling\n",
-                r->spec.name, r->steps, r->steps / r->bare, r->spread, 100 * r->scale);
+        DC_TRY(measure(&f, &results[k]));
+        if (!args.json) print_text(&results[k]);
     }
     if (args.json) print_json(results, count);
     return DC_OK;

@@ -304,7 +304,10 @@ static void begin(dc_touch *t, const mjModel *m, mjData *d) {
     copy_model(t, m);
     mj_kinematics(m, d);
     memset(t->moved, 0, sizeof t->moved);
-    if (!memcmp(t->joints, d->qpos, sizeof t->joints)) return;
+    bool same = true;
+    for (int j = 0; j < DC_TOUCH_JOINTS; j++)
+        same = same && t->joints[j] == d->qpos[j];
+    if (same) return;
     memset(t->spare, 0, sizeof t->spare);
     memset(t->wait, 0, sizeof t->wait);
 }
