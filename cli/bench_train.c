@@ -4,10 +4,12 @@
 #include "args.h"
 #include "bench.h"
 #include "runs.h"
+#include "step_count.h"
 
 #include "api/setup.h"
 #include "backend/cpu/cpu.h"
 #include "base/philox.h"
+#include "sample/feeder.h"
 #include "sample/noise.h"
 #include "train/presets.h"
 
@@ -21,6 +23,7 @@ static const char usage[] =
     "[--seconds T] "
     "[--threads T] "
     "[--out RUN] "
+    "[--part all|count|feed] "
     "[--set key=value]... [--json]\n"
     "\n"
     "Trains the named work and prints steps per second, the share of each op, and the rate of its "
@@ -38,7 +41,8 @@ static const char usage[] =
     "together, as dcrl train --seed 0-... does, and the rate is the sum of theirs. With --out, "
     "logs "
     "are kept as\n"
-    "dcrl train keeps them, and the time of a checkpoint is printed apart from the rate.\n"
+    "dcrl train keeps them, and the time of a checkpoint is printed apart from the rate. --part "
+    "prints JSON.\n"
     "\n"
     "example: dcrl bench train --work standard --seconds 10 --threads 2 --json\n";
 
@@ -55,8 +59,10 @@ static const work works[] = {{"lock", "lock-2048", NULL, 0, 0, 0, 0, 0},
                              {"pictures", NULL, "standard", 64 * 64 * 3, 5, 1000, 20000, 64}};
 #define WORKS "lock|standard|long|pictures" // names of the rows above
 
+enum { ALL, COUNT, FEED }; // --part
+
 typedef struct flags {
-    int work, device, precision;
+    int work, device, precision, part;
     int64_t threads, seeds;
     double seconds;
     char agent[DC_TEXT_MAX], out[DC_TEXT_MAX];
@@ -71,6 +77,9 @@ static const dc_option table[] = {
     DC_OPTION_INT(flags, threads, "0", 0, 1024, "threads; 0: all cores"),
     DC_OPTION_INT(flags, seeds, "1", 1, DC_RUNS_MAX, "seeds to train together"),
     DC_OPTION_REAL(flags, seconds, "5", 0.1, 600, "how long to measure"),
+    DC_OPTION_CHOICE(flags, part, "all", "all|count|feed",
+                     "all: train; count: only print what a step computes; feed: only draw and "
+                     "gather rows, as the host does for a GPU with feed=host"),
     DC_OPTION_TEXT(
         flags, out, "",
         "folder of a run to write, with logs and a checkpoint; empty: nothing is written"),
@@ -237,8 +246,24 @@ static dc_status random_data(const work *w, dc_dataset *data) {
     return dc_dataset_seal(data);
 }
 
-static dc_status make_data(dc_run *run, const work *w, dc_dataset *data) {
-    return w->env ? dc_setup_data(run, data) : random_data(w, data);
+// To count needs no more than a few trajectories.
+static dc_status make_data(dc_run *run, const flags *f, dc_dataset *data) {
+    work w = works[f->work];
+    if (f->part == COUNT && !w.side) w.rows = 4 * w.states;
+    return w.env ? dc_setup_data(run, data) : random_data(&w, data);
+}
+
+// One JSON object, also without --json: a script reads it.
+static dc_status print_count(const dc_run *run, const flags *f) {
+    dc_text text;
+    dc_text_init(&text);
+    cli_count_print(run->agent.exec.graph, &text);
+    dc_status status = dc_text_status(&text);
+    if (status == DC_OK)
+        printf("{\"bench\": \"train\", \"work\": \"%s\", \"agent\": \"%s\", %s}\n",
+               works[f->work].name, f->agent, text.bytes);
+    dc_text_fini(&text);
+    return status;
 }
 
 // Of several runs, and on a GPU: there the step is one recorded graph; a profiler sees its parts, this
@@ -344,6 +369,37 @@ static dc_status measure(dc_run *runs, const flags *f, bool json) {
     return DC_OK;
 }
 
+// Chunks of steps for as long as it was asked for; rates by wall and by processor time of this thread, which counts with
+// --threads 1. One JSON object.
+static dc_status fill_chunks(dc_feeder *feeder, void *chunk, double seconds, double times[2]) {
+    DC_TRY(dc_feeder_fill(feeder, chunk)); // pages are taken now
+    double start = dc_now(), busy = dc_now_busy(), chunks = 0;
+    for (; dc_now() - start < seconds; chunks++)
+        DC_TRY(dc_feeder_fill(feeder, chunk));
+    times[0] = (dc_now() - start) / chunks / DC_FEEDER_STEPS;
+    times[1] = (dc_now_busy() - busy) / chunks / DC_FEEDER_STEPS;
+    return DC_OK;
+}
+
+static dc_status measure_feed(const dc_run *run, const flags *f) {
+    dc_feeder *feeder;
+    double times[2] = {0};
+    dc_feeder_source source = {run->agent.sampler, &run->agent.feeds, run->agent.data};
+    DC_TRY(dc_feeder_new(&feeder, &source, 1, run->pool));
+    size_t bytes = dc_feeder_bytes(feeder);
+    void *chunk = malloc(DC_FEEDER_STEPS * bytes);
+    dc_status status = chunk ? fill_chunks(feeder, chunk, f->seconds, times)
+                             : dc_fail(DC_NO_MEMORY, NULL, "no memory for rows");
+    if (status == DC_OK)
+        printf("{\"bench\": \"train\", \"work\": \"%s\", \"threads\": %d, \"fed_bytes\": %zu, "
+               "\"fed_steps_per_second\": %.1f, \"fed_cpu_us\": %.1f}\n",
+               works[f->work].name, dc_pool_threads(run->pool), bytes, 1 / times[0],
+               1e6 * times[1]);
+    free(chunk);
+    dc_feeder_free(feeder);
+    return status;
+}
+
 // All on one data set.
 static dc_status start(dc_run *runs, const flags *f, const cli_args *args, dc_dataset *data) {
     const dc_dataset *shared[DC_RUNS_MAX];
@@ -358,7 +414,7 @@ static dc_status start(dc_run *runs, const flags *f, const cli_args *args, dc_da
         DC_TRY(dc_folder_member(members[i], f->out, runs[i].options.seed));
         folders[i] = members[i];
     }
-    DC_TRY(make_data(runs, &works[f->work], data));
+    DC_TRY(make_data(runs, f, data));
     return dc_population_start(runs, (int)f->seeds, shared, folders);
 }
 
@@ -373,7 +429,10 @@ dc_status bench_train(int argc, char **argv) {
         runs[i] = DC_RUN_NONE;
     dc_dataset data = {0};
     dc_status status = start(runs, &f, &args, &data);
-    if (status == DC_OK) status = measure(runs, &f, args.json);
+    if (status == DC_OK)
+        status = f.part == COUNT  ? print_count(runs, &f)
+                 : f.part == FEED ? measure_feed(runs, &f)
+                                  : measure(runs, &f, args.json);
     dc_population_fini(runs, (int)f.seeds);
     dc_dataset_fini(&data);
     free(runs);
