@@ -147,6 +147,9 @@ static dc_status find_picture(const dc_agent *a, const dc_column *obs, dc_pictur
     if (o->crop > 0 && o->crop_pad > 0 && !out->height)
         return dc_fail(DC_USAGE, "leave crop out",
                        "observations are no pictures that could be cropped");
+    if (o->concat && !out->height)
+        return dc_fail(DC_USAGE, "leave fusion out",
+                       "observations are no pictures that an encoder could see side by side");
     if (!out->height || dc_picture_cells(*out) == obs->width) return DC_OK;
     return dc_fail(DC_USAGE, "give the shape that the data have, or picture=auto",
                    "an observation has %d values, a picture of %d,%d,%d has %d", obs->width,
@@ -171,6 +174,7 @@ static dc_status make_method(dc_agent *a, const dc_algo *algo, const void *confi
                             .goal = o->rep_size ? o->rep_size : obs->width,
                             .acted = o->acted,
                             .averaged = o->averaged,
+                            .concat = o->concat,
                             .rep = o->rep_size > 0};
     DC_TRY(find_picture(a, obs, &a->method.picture));
     if (!act || !o->form->acts) return DC_OK;
@@ -344,6 +348,7 @@ static dc_status build(dc_agent *a, const dc_algo *algo, const void *config) {
     take_crop(a);
     algo->rows(&a->rows, m);
     a->nets.picture = m->picture;
+    a->nets.concat = m->concat;
     algo->networks(&a->nets, m);
     DC_TRY(dc_nets_check(&a->nets));
     a->nets.averaged = m->averaged;

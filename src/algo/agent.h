@@ -46,6 +46,7 @@ typedef struct dc_agent_options {
     dc_scaling scaling;
     dc_pictures pictures;
     dc_picture picture; // of DC_PICTURES_GIVEN
+    bool concat;        // of dc_method
     double crop; // share of batches whose pictures are cropped (sample/crop.h), and by how much
     int crop_pad;
     dc_act_scaling act_scaling;

@@ -83,6 +83,7 @@ struct dc_method {
     int goal; // columns of a goal as a task gives it
     dc_picture
         picture;   // that an observation is, for networks' encoders; height 0: a row of numbers
+    bool concat;   // of a state and goals that are pictures a network has one encoder
     bool acted;    // n-step targets do not read the action of a trajectory's last row
     bool averaged; // the policy acts by the average (EMA) of its weights
     bool rep; // a goal is some columns of an observation (its representation), say xy; else all

@@ -35,8 +35,9 @@ static void declare(dc_encoder *e, dc_params *params, int layer, int in, int out
 }
 
 void dc_encoder_declare(dc_encoder *e, dc_params *params, const char *net, int number,
-                        dc_picture picture, bool has_target) {
-    *e = (dc_encoder){.net = net, .number = number, .picture = picture};
+                        dc_picture picture, int pictures, bool has_target) {
+    picture.channels *= pictures;
+    *e = (dc_encoder){.net = net, .number = number, .pictures = pictures, .picture = picture};
     int in = picture.channels, height = picture.height, width = picture.width;
     for (int s = 0; s < DC_ENCODER_STAGES; s++) {
         for (int k = 0; k < 3; k++, in = channels[s])
@@ -48,16 +49,16 @@ void dc_encoder_declare(dc_encoder *e, dc_params *params, const char *net, int n
 }
 
 // An op that is there over these inputs, or a new one.
-static dc_ref op(dc_graph *g, dc_op kind, const char *name, const dc_ref *in, int count, int height,
-                 int width) {
+static dc_ref op(dc_graph *g, dc_op kind, const char *name, const dc_ref *in, int count, int a,
+                 int b) {
     for (dc_ref r = 0; r < g->count; r++) {
         const dc_node *n = &g->nodes[r];
-        bool same = n->op == kind && (int)n->a == height && (int)n->b == width;
+        bool same = n->op == kind && (int)n->a == a && (int)n->b == b;
         for (int i = 0; same && i < count; i++)
             same = n->in[i] == in[i];
         if (same) return r;
     }
-    return dc_apply(g, kind, name, in, count, height, width);
+    return dc_apply(g, kind, name, in, count, a, b);
 }
 
 static dc_ref layer(dc_graph *g, const dc_encoder *e, int number, dc_ref x, dc_use use, int height,
@@ -80,6 +81,9 @@ static dc_ref relu(dc_graph *g, dc_ref x) {
 
 dc_ref dc_encoder_apply(dc_graph *g, const dc_encoder *e, dc_ref x, dc_use use) {
     int h = e->picture.height, w = e->picture.width;
+    if (e->pictures > 1)
+        x = op(g, DC_OP_interleave, "encoder_pictures", &x, 1, e->pictures,
+               e->picture.channels / e->pictures);
     for (int s = 0; s < DC_ENCODER_STAGES; s++) {
         dc_ref wide = layer(g, e, 3 * s, x, use, h, w);
         x = op(g, DC_OP_max_pool, "encoder_pool", &wide, 1, h, w);

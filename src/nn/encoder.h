@@ -5,6 +5,8 @@
 //     x = max_pool(conv x),   x = x + conv(relu(conv(relu x)))
 //   relu, and a Dense of 512 with GELU over what is left, (h / 8, w / 8, 32) of a picture (h, w, c)
 //
+// It may see several pictures at once: those that stand side by side in a row become one of all their channels.
+//
 // Weights are NET/encoderK/convL/{w,b} and NET/encoderK/dense/{w,b} of picture number K of network NET. W of a convolution is
 // (9 in, out), by rows (y, x, channel): Flax's kernel (3, 3, in, out), flattened.
 #ifndef DC_ENCODER_H
@@ -25,18 +27,25 @@ static inline int dc_picture_cells(dc_picture p) {
 }
 
 typedef struct dc_encoder {
-    const char *net; // whose it is: "critic"
-    int number;      // of the picture among those of the network's input
-    dc_picture picture;
+    const char *net;    // whose it is: "critic"
+    int number;         // among the encoders of the network
+    int pictures;       // that it sees at once
+    dc_picture picture; // of all their channels
     struct {
         int64_t w, b; // offsets
         int in, out;  // rows and columns of w
     } layer[DC_ENCODER_LAYERS];
 } dc_encoder;
 
+// For `pictures` pictures of that size at once.
 void dc_encoder_declare(dc_encoder *encoder, dc_params *params, const char *net, int number,
-                        dc_picture picture, bool has_target);
-// y (1, rows, DC_ENCODER_OUT) of x (1, rows, cells). Asked again for the same x and use, it gives the same node.
+                        dc_picture picture, int pictures, bool has_target);
+// Columns of x that an encoder sees.
+static inline int dc_encoder_cells(const dc_encoder *e) {
+    return dc_picture_cells(e->picture);
+}
+// y (1, rows, DC_ENCODER_OUT) of x (1, rows, cells), pictures side by side. Asked again for the same x and use, it gives the
+// same node.
 dc_ref dc_encoder_apply(dc_graph *g, const dc_encoder *encoder, dc_ref x, dc_use use);
 
 #endif

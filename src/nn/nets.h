@@ -29,7 +29,8 @@ typedef struct dc_net {
     bool target;               // has an EMA copy
     bool policy;               // trained with the policy
     // Whole observations that its input begins with, side by side. Where observations are pictures, each of them goes through
-    // an encoder of its own, and the MLP reads what those give in their place; all members of an ensemble share it.
+    // an encoder of its own, or all through one (nets.concat), and the MLP reads what those give in their place; all members
+    // of an ensemble share them.
     int observations;
     dc_mlp mlp; // filled by dc_nets_place, as are the encoders
     dc_encoder encoder[DC_ENCODERS_MAX];
@@ -39,6 +40,7 @@ typedef struct dc_nets {
     int count;
     dc_net net[DC_NETS_MAX];
     dc_picture picture;   // that an observation is; height 0: it is none
+    bool concat;          // a network has one encoder of all its pictures
     bool averaged;        // the policy acts by its EMA copy
     int64_t policy_first; // where the policy's weights begin in the slab
 } dc_nets;

@@ -139,6 +139,7 @@ dc_ref dc_columns(dc_graph *g, dc_ref x, int first, int count);
 dc_ref dc_unpack(dc_graph *g, dc_ref index, dc_ref y);
 dc_ref dc_splice(dc_graph *g, const char *name, dc_ref x, dc_ref y, int column);
 dc_ref dc_join(dc_graph *g, dc_ref x, dc_ref y);
+dc_ref dc_interleave(dc_graph *g, const char *name, dc_ref x, int pictures, int channels);
 dc_ref dc_repeat(dc_graph *g, dc_ref x, int times);
 dc_ref dc_pick_best(dc_graph *g, dc_ref worth, dc_ref x, int group);
 dc_ref dc_group_max(dc_graph *g, dc_ref x, int group);

@@ -58,6 +58,12 @@ static void shape_max_pool(dc_node *n, const dc_node **in) {
     give(n, 1, in[0]->rows, dc_pooled((int)n->a) * dc_pooled((int)n->b) * channels);
 }
 
+static void shape_interleave(dc_node *n, const dc_node **in) {
+    DC_CHECK(n->a >= 1 && n->b >= 1 && in[0]->e == 1);
+    DC_CHECK(in[0]->cols % ((int)n->a * (int)n->b) == 0);
+    give(n, 1, in[0]->rows, in[0]->cols);
+}
+
 static void shape_pair_dot(dc_node *n, const dc_node **in) {
     const dc_node *x = in[0], *y = in[1];
     DC_CHECK(x->e == y->e && x->cols == y->cols);
@@ -372,6 +378,10 @@ dc_ref dc_splice(dc_graph *g, const char *name, dc_ref x, dc_ref y, int column) 
 
 dc_ref dc_join(dc_graph *g, dc_ref x, dc_ref y) {
     return APPLY(join, "join", 0, 0, x, y);
+}
+
+dc_ref dc_interleave(dc_graph *g, const char *name, dc_ref x, int pictures, int channels) {
+    return APPLY(interleave, name, pictures, channels, x);
 }
 
 dc_ref dc_repeat(dc_graph *g, dc_ref x, int times) {

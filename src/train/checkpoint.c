@@ -57,7 +57,7 @@ void dc_checkpoint_find_bad(const dc_run *run, char name[DC_WEIGHT_NAME]) {
 
 typedef struct facts { // of a method, beside its options
     int64_t obs, goal, act, actions, batch, steps, seed;
-    bool rep, averaged;
+    bool rep, averaged, concat;
     double gamma, longest;
     dc_int_list hidden, picture;
     char form[DC_TEXT_MAX];
@@ -86,6 +86,8 @@ static const dc_option picture_table[] = {
     {"picture", DC_LIST, DC_FIXED, offsetof(facts, picture), "", 1, DC_PICTURE_MOST, NULL, ""},
     {0},
 };
+// Where one encoder sees all pictures of a network.
+static const dc_option concat_table[] = {FACT(concat, DC_BOOL, 0, 0), {0}};
 
 static facts facts_of(const dc_method *m, int64_t batch) {
     facts f = {.obs = m->obs,
@@ -97,6 +99,7 @@ static facts facts_of(const dc_method *m, int64_t batch) {
                .seed = (int64_t)m->seed,
                .rep = m->rep,
                .averaged = m->averaged,
+               .concat = m->concat,
                .gamma = m->gamma,
                .longest = m->longest,
                .hidden = m->hidden};
@@ -106,17 +109,23 @@ static facts facts_of(const dc_method *m, int64_t batch) {
     return f;
 }
 
-// What is said of runs with pictures alone, so that the files of all others are as they were before there were any.
-static bool of_pictures(const dc_option *o) {
-    return !strcmp(o->name, "picture") || !strcmp(o->name, "crop") || !strcmp(o->name, "crop_pad");
+// Whether a run's files have a word of an option. Some are said of runs with pictures alone, or with one encoder of them, so
+// that the files of all others are as they were before there were any.
+static bool says(const dc_run *run, const dc_option *o) {
+    const dc_method *m = &run->agent.method;
+    if (!strcmp(o->name, "fusion")) return m->concat;
+    bool of_pictures =
+        !strcmp(o->name, "picture") || !strcmp(o->name, "crop") || !strcmp(o->name, "crop_pad");
+    return m->picture.height || !of_pictures;
 }
 
-// The options of config.json that must be those of the whole run, a line each, and the data's hash.
-static void describe_config(const dc_run *run, uint64_t data_hash, bool picture, dc_text *out) {
+// The options of config.json that must be those of the whole run, a line each, and the data's hash. all: also those that the
+// run's files have no word of
+static void describe_config(const dc_run *run, uint64_t data_hash, bool all, dc_text *out) {
     dc_option counts[64] = {0};
     int n = 0;
     for (const dc_option *o = dc_run_table; o->name; o++)
-        if (o->role == DC_FIXED && (picture || !of_pictures(o))) counts[n++] = *o;
+        if (o->role == DC_FIXED && (all || says(run, o))) counts[n++] = *o;
     DC_CHECK(n < 64);
     dc_text_add(out, "{\n");
     dc_options_json(counts, &run->options, out);
@@ -136,6 +145,10 @@ static void describe_method(const dc_method *m, int64_t batch, dc_text *out) {
     if (f.picture.count) {
         dc_text_add(out, ",\n");
         dc_options_json(picture_table, &f, out);
+    }
+    if (f.concat) {
+        dc_text_add(out, ",\n");
+        dc_options_json(concat_table, &f, out);
     }
     if (m->algo->options->name) dc_text_add(out, ",\n");
     dc_options_json(m->algo->options, m->config, out);
@@ -203,7 +216,7 @@ static dc_status write_all(const dc_run *run, const char *path, writing *w) {
     DC_TRY(dc_sampler_save(run->agent.sampler, &w->words, &w->word_count));
     describe_method(&run->agent.method, run->options.batch, &w->method);
     dc_nets_describe(&run->agent.nets, &w->networks);
-    describe_config(run, run->data->hash, run->agent.method.picture.height > 0, &w->config);
+    describe_config(run, run->data->hash, false, &w->config);
     DC_TRY(dc_text_status(&w->method));
     DC_TRY(dc_text_status(&w->networks));
     DC_TRY(dc_text_status(&w->config));
@@ -395,6 +408,7 @@ static dc_status read_members(const dc_algo *algo, void *config, facts *f, const
         member.next = NULL;
         const dc_option *of = dc_options_find(fact_table, m->key)      ? fact_table
                               : dc_options_find(picture_table, m->key) ? picture_table
+                              : dc_options_find(concat_table, m->key)  ? concat_table
                                                                        : algo->options;
         DC_TRY(dc_options_read(of, of == algo->options ? config : (void *)f, &alone));
     }
@@ -412,6 +426,7 @@ static dc_status read_facts(dc_checkpoint_policy *p, const dc_algo *algo, const 
     dc_options_init(algo->options, p->config);
     dc_options_init(fact_table, f);
     dc_options_init(picture_table, f);
+    dc_options_init(concat_table, f);
     dc_arena_init(&arena, 0);
     dc_status status = dc_json_parse(&arena, "its method", text, strlen(text), &object);
     if (status == DC_OK && object->kind != DC_JSON_OBJECT)
@@ -432,7 +447,7 @@ static dc_status read_method(dc_checkpoint_policy *p, const dc_st_file *file) {
     dc_picture picture = {0};
     if (f.picture.count == 3)
         picture = (dc_picture){(int)f.picture.v[0], (int)f.picture.v[1], (int)f.picture.v[2]};
-    fits = fits &&
+    fits = fits && (!f.concat || f.picture.count) &&
            (!f.picture.count || (f.picture.count == 3 && picture.channels <= DC_PICTURE_CHANNELS &&
                                  dc_picture_cells(picture) == f.obs));
     if (!form || !fits) return dc_fail(DC_BAD_INPUT, NULL, "impossible sizes");
@@ -449,6 +464,7 @@ static dc_status read_method(dc_checkpoint_policy *p, const dc_st_file *file) {
                             .goal = (int)f.goal,
                             .picture = picture,
                             .averaged = f.averaged,
+                            .concat = f.concat,
                             .rep = f.rep,
                             .act = (int)f.act,
                             .actions = (int)f.actions};
@@ -530,6 +546,7 @@ static dc_status read_networks(dc_checkpoint_policy *p, const dc_st_file *file, 
     const char *env = dc_st_meta_get(file, "env");
     snprintf(p->env, sizeof p->env, "%s", env ? env : "");
     p->nets.picture = p->method.picture;
+    p->nets.concat = p->method.concat;
     p->method.algo->networks(&p->nets, &p->method);
     DC_TRY(dc_nets_check(&p->nets));
     p->nets.averaged = p->method.averaged;

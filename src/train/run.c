@@ -49,6 +49,9 @@ const dc_option dc_run_table[] = {
     DC_OPTION_TEXT(dc_run_options, picture, "auto",
                    "auto: observations of bytes that are pictures of at least 16 x 16 go through "
                    "encoders (" DC_ENCODER_NAME "); HEIGHT,WIDTH,CHANNELS: so do these; off: none"),
+    DC_OPTION_CHOICE(dc_run_options, fusion, "separate", "separate|concat",
+                     "where a network sees pictures of a state and of a goal: an encoder for each, "
+                     "or one of both, channel by channel"),
     DC_OPTION_REAL(dc_run_options, crop, "0", 0, 1,
                    "share of batches whose pictures are cropped at random"),
     DC_OPTION_INT(dc_run_options, crop_pad, "3", 0, 64,
@@ -212,6 +215,7 @@ dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
         out->first = out->part * dc_ranks_rank(run->ranks);
     }
     out->form = o->form == 1 || (o->form == 0 && lock) ? &dc_form_distance : &dc_form_value;
+    out->concat = o->fusion;
     out->crop = o->crop;
     out->crop_pad = (int)o->crop_pad;
     DC_TRY(dc_pictures_parse(o->picture, &out->pictures, &out->picture));

@@ -36,7 +36,7 @@ typedef struct dc_run_options {
         eval_episodes;
     dc_int_list hidden;
     double lr, tau, gamma, crop;
-    int device, precision, feed, form, obs_scale;
+    int device, precision, feed, form, obs_scale, fusion;
     dc_int_list rep;
     char act_scale[DC_TEXT_MAX], picture[DC_TEXT_MAX], val[DC_TEXT_MAX];
     bool last_action, average;

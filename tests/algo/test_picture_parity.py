@@ -2,7 +2,8 @@
 
 An encoder is OGBench's impala_small, written with lax.conv_general_dilated (SAME, bias) and lax.reduce_window (3 x 3, stride
 2, SAME): three stages of 16, 32 and 32 channels, relu, Dense 512, GELU. Every whole observation in a network's input goes
-through one of its own, which all members share, and which a network with a target has an EMA copy of. Losses, all gradients
+through one of its own, which all members share, and which a network with a target has an EMA copy of; or all of them, as one
+picture of six channels, go through one (CONCAT: test_picture_concat_parity.py). Losses, all gradients
 and twenty Adam steps are compared as in parity.py. Pictures are painted of few colours in blocks, so that convolutions give
 equal numbers side by side and pools have ties, whose gradient JAX gives to the first place in row-major order.
 """
@@ -18,6 +19,7 @@ from parity import ACT, GAMMA, Method, flow, flow_draws, hold, near
 SHAPE = (8, 9, 3)
 CELLS, OUT = int(np.prod(SHAPE)), 512
 CHANNELS = (16, 32, 32)
+CONCAT = False
 parity.OBS, parity.UPDATES, parity.SIZES = CELLS, 20, [(5, (12, 8)), (8, (16,))]
 
 
@@ -31,7 +33,6 @@ def pool(x):
 
 
 def encode(p, x):
-    x = x.reshape(-1, *SHAPE)
     for s in range(len(CHANNELS)):
         first, second, third = (p[f"conv{3 * s + k}"] for k in range(3))
         x = pool(conv(x, first))
@@ -52,12 +53,15 @@ plain_net, plain_draw, plain_batch = parity.net, parity.draw_network, parity.dra
 def net(p, *inputs, relu=False):
     if isinstance(p, list):
         return plain_net(p, *inputs, relu=relu)
-    encoders = iter(p["encoders"])
-    return plain_net(p["mlp"], *(encode(next(encoders), x) if x.shape[-1] == CELLS else x for x in inputs), relu=relu)
+    pictures, rest = ([x for x in inputs if (x.shape[-1] == CELLS) == seen] for seen in (True, False))
+    pictures = [x.reshape(-1, *SHAPE) for x in pictures]
+    if CONCAT:
+        pictures = [jnp.concatenate(pictures, -1)]
+    return plain_net(p["mlp"], *(encode(e, x) for e, x in zip(p["encoders"], pictures, strict=True)), *rest, relu=relu)
 
 
-def draw_encoder(rng):
-    sizes, into = {}, SHAPE[2]
+def draw_encoder(rng, pictures):
+    sizes, into = {}, pictures * SHAPE[2]
     for s, out in enumerate(CHANNELS):
         for k in range(3):
             sizes[f"conv{3 * s + k}"], into = (9 * into, out), out
@@ -68,8 +72,9 @@ def draw_encoder(rng):
 
 def draw_network(rng, sizes, members, layernorm):
     pictures, rest = divmod(sizes[0], CELLS)
-    layers = plain_draw(rng, (pictures * OUT + rest, *sizes[1:]), members, layernorm)
-    return {"mlp": layers, "encoders": [draw_encoder(rng) for _ in range(pictures)]} if pictures else layers
+    seen = [pictures] if CONCAT and pictures else [1] * pictures  # by each encoder
+    layers = plain_draw(rng, (len(seen) * OUT + rest, *sizes[1:]), members, layernorm)
+    return {"mlp": layers, "encoders": [draw_encoder(rng, n) for n in seen]} if seen else layers
 
 
 def named(nets, prefix=""):
@@ -140,20 +145,25 @@ def by_hand():
 
 def on_pictures(m, **change):
     own = m.sets
-    return dataclasses.replace(m, sets=lambda o: f"{own(o)} picture={','.join(map(str, SHAPE))}", by_hand=by_hand, limits=LIMITS, **change)
+    fusion = " fusion=concat" if CONCAT else ""
+    return dataclasses.replace(m, sets=lambda o: f"{own(o)} picture={','.join(map(str, SHAPE))}{fusion}", by_hand=by_hand, limits=LIMITS, **change)
 
 
-METHODS = [on_pictures(test_bc_parity.METHOD, kinds=test_bc_parity.METHOD.kinds[:2], goals=({}, {"rep": (1, 3)})),
-           on_pictures(test_hiql_parity.METHOD, kinds=test_hiql_parity.METHOD.kinds[:1], goals=({},)),
-           on_pictures(test_crl_parity.METHOD, kinds=test_crl_parity.METHOD.kinds[:1], goals=({}, {"rep": (1, 3), "layernorm": True})),
-           on_pictures(DCRL)]
+SEPARATE = [on_pictures(test_bc_parity.METHOD, kinds=test_bc_parity.METHOD.kinds[:2], goals=({}, {"rep": (1, 3)})),
+            on_pictures(test_hiql_parity.METHOD, kinds=test_hiql_parity.METHOD.kinds[:1], goals=({},)),
+            on_pictures(test_crl_parity.METHOD, kinds=test_crl_parity.METHOD.kinds[:1], goals=({}, {"rep": (1, 3), "layernorm": True})),
+            on_pictures(DCRL)]
 
 
-if __name__ == "__main__":
+def main(methods):
     failed = 0
-    for method in METHODS:
+    for method in methods:
         try:
             parity.main(method)
         except SystemExit as done:
             failed += done.code
     raise SystemExit(failed)
+
+
+if __name__ == "__main__":
+    main(SEPARATE)

@@ -145,6 +145,47 @@ static void test_encoded_once(void **state) {
     rig_close(&s.rig);
 }
 
+static double cell(int row, int column) {
+    return sin(0.1 * row + 0.37 * column);
+}
+
+// One encoder of two pictures sees what one of a picture of twice the channels sees.
+static void test_concat(void **state) {
+    (void)state;
+    const dc_picture both = {picture.height, picture.width, 2 * picture.channels};
+    double losses[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        rig t = {0};
+        dc_nets nets = {.picture = i ? both : picture, .concat = !i};
+        dc_nets_add(&nets, (dc_net){.name = "actor",
+                                    .in = 2 * cells() + 2,
+                                    .out = 1,
+                                    .observations = i ? 1 : 2,
+                                    .policy = true});
+        assert_int_equal(dc_nets_check(&nets), DC_OK);
+        dc_nets_place(&nets, &t.params, &hidden);
+        assert_int_equal(dc_net_encoders(&nets, &nets.net[0]), 1);
+        assert_int_equal(dc_graph_init(&t.graph), DC_OK);
+        dc_ref x = dc_input(&t.graph, "x", ROWS, 2 * cells() + 2);
+        dc_ref y = dc_net_apply(&t.graph, &nets, "actor", x, DC_LIVE);
+        assert_true(dc_net_apply(&t.graph, &nets, "actor", x, DC_LIVE) > y);
+        assert_int_equal(convolutions(&t.graph), 9); // encoded once
+        rig_finish(&t, dc_mean(&t.graph, "loss", y), 5, 0);
+        dc_tensor rows = dc_value(&t.exec, x);
+        for (int r = 0; r < ROWS; r++)
+            for (int c = 0; c < 2 * cells(); c++) { // of both: place by place
+                int k = c / both.channels, channel = c % both.channels;
+                int from = i ? channel / picture.channels * cells() + k * picture.channels +
+                                   channel % picture.channels
+                             : c;
+                rows.p[(int64_t)r * rows.cols + c] = (dc_real)cell(r, from);
+            }
+        losses[i] = (double)run(&t);
+        rig_close(&t);
+    }
+    assert_true(losses[0] == losses[1] && fabs(losses[0]) > 0);
+}
+
 static void test_refused(void **state) {
     (void)state;
     const dc_net wrong[] = {
@@ -166,7 +207,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ties),    cmocka_unit_test(test_conv),
         cmocka_unit_test(test_threads), cmocka_unit_test(test_encoded_once),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_concat),  cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,6 +93,8 @@ static const op_case op_cases[] = {
     {DC_OP_max_pool, 1, {{1, 2, 396}}, 3, 2, 1, -2, 2},
     {DC_OP_join, 2, {{2, 9, 3}, {2, 9, 2}}, 0, 0, 3, -1, 1},
     {DC_OP_join, 2, {{1, 300, 2}, {1, 300, 2}}, 0, 0, 3, -1, 1},
+    {DC_OP_interleave, 1, {{1, 9, 24}}, 2, 3, 0, -1, 1},
+    {DC_OP_interleave, 1, {{1, 300, 15}}, 3, 1, 0, -1, 1},
 };
 enum { OP_CASES = sizeof op_cases / sizeof op_cases[0] };
 

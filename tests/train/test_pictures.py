@@ -40,16 +40,19 @@ def read(run):
         return {k: file.get_tensor(k) for k in file.keys()}, file.metadata()
 
 
-def check_agent(s, agent):
+def check_agent(s, agent, *more):
+    run = agent + "".join(more)
     for name, threads in (("one", 1), ("three", 3)):
-        good("train", "--data", s.at("a.npz"), "--out", s.at(agent, name), *words(agent, f"threads={threads}"))
-    good("train", "--data", s.at("a.npz"), "--out", s.at(agent, "two"), *words(agent)[:2], "--steps", 2, *words(agent)[4:])
-    good("train", "--resume", s.at(agent, "two"), "--steps", 4)
-    assert digests(s.at(agent, "one")) == digests(s.at(agent, "three")) == digests(s.at(agent, "two")), agent
-    tensors, said = read(s.at(agent, "one"))
-    assert "impala_small (16,17,3)" in said["networks"] and '"picture": [16,17,3]' in said["method"], said
-    assert ("target_critic/encoder1/dense/w" in tensors) == (agent in ("dcrl", "iql"))
-    policy = dcrl.Policy(s.at(agent, "one"))
+        good("train", "--data", s.at("a.npz"), "--out", s.at(run, name), *words(agent, f"threads={threads}", *more))
+    good("train", "--data", s.at("a.npz"), "--out", s.at(run, "two"), *words(agent)[:2], "--steps", 2, *words(agent, *more)[4:])
+    good("train", "--resume", s.at(run, "two"), "--steps", 4)
+    assert digests(s.at(run, "one")) == digests(s.at(run, "three")) == digests(s.at(run, "two")), run
+    tensors, said = read(s.at(run, "one"))
+    concat = "fusion=concat" in more
+    assert f"impala_small (16,17,{6 if concat else 3})" in said["networks"] and '"picture": [16,17,3]' in said["method"], said
+    assert ("fusion" in said["config"]) == ("concat" in said["method"]) == concat, said
+    assert ("target_critic/encoder1/dense/w" in tensors) == (agent in ("dcrl", "iql") and not concat)
+    policy = dcrl.Policy(s.at(run, "one"))
     obs, goal = (rng.integers(0, 256, (70, pictures.CELLS)) for _ in range(2))  # more than are encoded at once
     actions = policy.act(obs, goal)
     assert actions.shape == (70, 2) and np.isfinite(actions).all() and actions.std() > 0
@@ -62,11 +65,13 @@ def check_acting(tensors, obs, goal, actions):
         names = [f"conv{i}" for i in range(9)] + ["dense"]
         return {n: {p: np.float64(tensors[f"actor/encoder{k}/{n}/{p}"]) for p in "wb"} for n in names}
 
+    encoders = [encoder(k) for k in range(2 - pictures.CONCAT)]
+
     def part(k):
         found = {p: np.float64(tensors[f"actor/{k}/{p}"]) for p in "wb"}
         return found | {"b": found["b"].reshape(1, -1)}
 
-    for e in (network := {"mlp": [part(k) for k in range(3)], "encoders": [encoder(0), encoder(1)]})["encoders"]:
+    for e in (network := {"mlp": [part(k) for k in range(3)], "encoders": encoders})["encoders"]:
         for p in e.values():
             p["b"] = p["b"].reshape(1, -1)
     want = np.clip(pictures.net(network, obs / 255, goal / 255)[0], -1, 1)
@@ -80,6 +85,7 @@ def check_refused(s):
     train(2, ["picture must be auto, off or HEIGHT,WIDTH,CHANNELS", "16x17"], "--set", "picture=16x17")
     train(2, ["an observation has 816 values, a picture of 16,16,3 has 768"], "--set", "picture=16,16,3")
     train(2, ["observations are no pictures that could be cropped"], "--set", "crop=0.5", data="floats.npz")
+    train(2, ["observations are no pictures that an encoder could see side by side"], "--set", "fusion=concat", data="floats.npz")
     bad(1, "cannot be written as C", "export", s.at("bc", "one"), "-o", s.at("p.c"))
     bad(1, "cannot be written as ONNX", "export", s.at("bc", "one"), "-o", s.at("p.onnx"))
 
@@ -141,6 +147,8 @@ with Scratch("pictures") as s:
     write(s.at("floats.npz"), observations=np.float32(rng.random((ROWS, *SHAPE))))
     found = {agent: check_agent(s, agent) for agent in AGENTS}
     check_acting(*found["bc"])
+    pictures.CONCAT = True
+    check_acting(*check_agent(s, "bc", "fusion=concat"))
     check_off(s)
     check_learns(s)
     check_every_agent(s)

@@ -82,6 +82,21 @@ void dc_cpu_join_bwd(const dc_exec *x, const dc_node *n) {
     }
 }
 
+// Row by row from pictures (a, places, b) to one of (places, a, b).
+void dc_cpu_interleave_fwd(const dc_exec *x, const dc_node *n) {
+    dc_tensor from = dc_value(x, n->in[0]), y = dc_output(x, n);
+    int pictures = (int)n->a, channels = (int)n->b, places = n->cols / (pictures * channels);
+    for (int r = 0; r < y.rows; r++) {
+        dc_real *to = dc_row(y, 0, r);
+        const dc_real *row = dc_row(from, 0, r);
+        for (int p = 0; p < places; p++)
+            for (int k = 0; k < pictures; k++, to += channels)
+                memcpy(to, row + (k * places + p) * channels, (size_t)channels * sizeof *to);
+    }
+}
+
+DC_CPU_NO_GRADIENT(interleave)
+
 void dc_cpu_repeat_fwd(const dc_exec *x, const dc_node *n) {
     dc_tensor from = dc_value(x, n->in[0]), y = dc_output(x, n);
     int times = (int)n->a;

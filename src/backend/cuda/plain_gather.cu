@@ -71,6 +71,19 @@ __global__ static void repeat_forward(plain j) {
             *number(j.x[0], blockIdx.y, i / cols / times * cols + i % cols);
 }
 
+// From pictures (a, places, b) to one of (places, a, b), row by row.
+__global__ static void interleave_forward(plain j) {
+    int pictures = (int)j.a, channels = (int)j.b, cols = j.y.cols;
+    int places = cols / (pictures * channels);
+    upstream_wait();
+    downstream_start();
+    for (int64_t i = my_first(); i < cells_of(j.y); i += my_stride()) {
+        int c = (int)(i % cols), place = c / (pictures * channels);
+        int picture = c / channels % pictures, from = picture * places + place;
+        *number(j.y, 0, i) = *number(j.x[0], 0, i - c + from * channels + c % channels);
+    }
+}
+
 // Of `group` rows the one whose worth is largest, the first of equals.
 __global__ static void pick_best_forward(plain j) {
     int group = (int)j.a, cols = j.y.cols;
@@ -187,6 +200,8 @@ plain_fn *dc_plain_gather(dc_op op, bool back) {
         return back ? no_gradient : by_numbers<unpack_forward>;
     case DC_OP_repeat:
         return back ? no_gradient : by_numbers<repeat_forward>;
+    case DC_OP_interleave:
+        return back ? no_gradient : by_numbers<interleave_forward>;
     case DC_OP_pick_best:
         return back ? no_gradient : by_numbers<pick_best_forward>;
     case DC_OP_group_max:
