@@ -108,6 +108,43 @@ static const form forms[] = {
      "        memmove(o + r * c, x + r * c, (size_t)c * sizeof *o);\n"
      "        memmove(o + r * c + at, y + r * d, (size_t)d * sizeof *o);\n"
      "    }\n}\n"},
+    {DC_OP_join,
+     "static void join(int n, int c, int d, const float *x, const float *y, float *o) {\n"
+     "    for (int r = 0; r < n; r++, x += c, y += d, o += c + d) {\n"
+     "        memcpy(o, x, (size_t)c * sizeof *o);\n"
+     "        memcpy(o + c, y, (size_t)d * sizeof *o);\n"
+     "    }\n}\n"},
+    {DC_OP_interleave,
+     "static void interleave(int n, int pictures, int places, int c, const float *x, float *o) {\n"
+     "    for (int r = 0; r < n; r++, x += pictures * places * c)\n"
+     "        for (int p = 0; p < places; p++)\n"
+     "            for (int k = 0; k < pictures; k++, o += c)\n"
+     "                memcpy(o, x + (k * places + p) * c, (size_t)c * sizeof *o);\n}\n"},
+    {DC_OP_conv3x3,
+     "static void conv3x3(int n, int h, int w, int c, int d, const float *x, const float *weight,\n"
+     "                    const float *bias, float *o) {\n"
+     "    for (int r = 0; r < n; r++, x += h * w * c)\n"
+     "        for (int p = 0; p < h * w; p++, o += d) {\n"
+     "            memcpy(o, bias, (size_t)d * sizeof *o);\n"
+     "            for (int tap = 0; tap < 9; tap++) {\n"
+     "                int v = p / w + tap / 3 - 1, u = p % w + tap % 3 - 1;\n"
+     "                if (v < 0 || v >= h || u < 0 || u >= w) continue;\n"
+     "                const float *from = x + (v * w + u) * c, *row = weight + tap * c * d;\n"
+     "                for (int i = 0; i < c; i++, row += d)\n"
+     "                    for (int k = 0; k < d; k++) o[k] += from[i] * row[k];\n"
+     "            }\n        }\n}\n"},
+    {DC_OP_max_pool,
+     "static void max_pool(int n, int h, int w, int c, const float *x, float *o) {\n"
+     "    for (int r = 0; r < n; r++, x += h * w * c)\n"
+     "        for (int v = -(h % 2); v < h - 1 + h % 2; v += 2)\n"
+     "            for (int u = -(w % 2); u < w - 1 + w % 2; u += 2, o += c)\n"
+     "                for (int k = 0; k < c; k++) {\n"
+     "                    o[k] = -INFINITY;\n"
+     "                    for (int t = 0; t < 9; t++) {\n"
+     "                        int y = v + t / 3, z = u + t % 3;\n"
+     "                        if (y < 0 || y >= h || z < 0 || z >= w) continue;\n"
+     "                        if (x[(y * w + z) * c + k] > o[k]) o[k] = x[(y * w + z) * c + k];\n"
+     "                    }\n                }\n}\n"},
     {DC_OP_repeat, "static void repeat(int n, int c, int times, const float *x, float *o) {\n"
                    "    for (int r = 0; r < n * times; r++)\n"
                    "        memcpy(o + r * c, x + r / times * c, (size_t)c * sizeof *o);\n}\n"},
@@ -297,6 +334,29 @@ static int64_t stride(const writer *w, dc_ref r) {
     return owner->e == 1 ? 0 : (int64_t)owner->rows * owner->cols;
 }
 
+// Of ops that encoders are made of, which have one member.
+static bool put_picture_arguments(writer *w, const dc_node *n, const char *x, const char *y,
+                                  const char *z, const char *o) {
+    int a = (int)n->a, b = (int)n->b, in = node_of(w, n->in[0])->cols;
+    switch (n->op) {
+    case DC_OP_interleave:
+        dc_text_add(&w->text, "%d, %d, %d, %d, %s, %s", n->rows, a, in / (a * b), b, x, o);
+        return true;
+    case DC_OP_conv3x3:
+        dc_text_add(&w->text, "%d, %d, %d, %d, %d, %s, %s, %s, %s", n->rows, a, b, in / (a * b),
+                    n->cols / (a * b), x, y, z, o);
+        return true;
+    case DC_OP_max_pool:
+        dc_text_add(&w->text, "%d, %d, %d, %d, %s, %s", n->rows, a, b, in / (a * b), x, o);
+        return true;
+    case DC_OP_join:
+        dc_text_add(&w->text, "%d, %d, %d, %s, %s, %s", n->rows, in, n->cols - in, x, y, o);
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void put_call(writer *w, dc_ref r) {
     const dc_node *n = node_of(w, r), *in = node_of(w, n->in[0]);
     char x[64], y[64] = "", z[64] = "", o[64];
@@ -346,7 +406,9 @@ static void put_call(writer *w, dc_ref r) {
     case DC_OP_pick_best:
         dc_text_add(&w->text, "%d, %d, %d, %s, %s, %s", n->rows, n->cols, (int)n->a, x, y, o);
         break;
-    default: // number by number, of one input
+    default:
+        if (put_picture_arguments(w, n, x, y, z, o)) break;
+        // Number by number, of one input.
         dc_text_add(&w->text, "%d, %d, %s, %" PRId64 ", %s, %" PRId64 ", %.8ef, %.8ef", n->e, count,
                     x, sx, o, so, (double)(float)n->a, (double)(float)n->b);
     }

@@ -139,6 +139,32 @@ static void emit_with(writer *w, const char *op, const char *out, const char *at
     if (attribute) put_attribute(&n, attribute, value, !strcmp(attribute, "axes"));
     put_message(&w->nodes, 1, &n);
 }
+typedef struct list { // of whole numbers, as an attribute
+    const char *name;
+    int count;
+    int64_t values[4];
+} list;
+
+// A node of one output with inputs up to NULL and lists as attributes, up to one without a name.
+static void emit_lists(writer *w, const char *op, const char *out, const char *const *inputs,
+                       const list *lists) {
+    dc_text n;
+    dc_text_init(&n);
+    for (; *inputs; inputs++)
+        put_text(&n, 1, *inputs);
+    put_text(&n, 2, out);
+    put_text(&n, 4, op);
+    for (; lists->name; lists++) {
+        dc_text a;
+        dc_text_init(&a);
+        put_text(&a, 1, lists->name);
+        for (int i = 0; i < lists->count; i++)
+            put_int(&a, 8, lists->values[i]);
+        put_int(&a, 20, 7);
+        put_message(&n, 5, &a);
+    }
+    put_message(&w->nodes, 1, &n);
+}
 #define EMIT(w, op, out, ...) emit_with(w, op, out, NULL, 0, __VA_ARGS__, NULL)
 
 // An input or output (rows, width), the number of rows being free.
@@ -390,6 +416,82 @@ static void put_bound(writer *w, double x, char out[NAME]) {
     put_tensor(w, out, FLOAT, NULL, 0, &number, sizeof number);
 }
 
+// ---- pictures: rows are (height, width, channels), ONNX's convolutions and pools want (channels, height, width) ----
+
+static void put_transpose(writer *w, const char *x, const int64_t order[4], const char *out) {
+    list lists[] = {{"perm", 4, {order[0], order[1], order[2], order[3]}}, {0}};
+    emit_lists(w, "Transpose", out, (const char *[]){x, NULL}, lists);
+}
+
+static void put_channels_first(writer *w, const char *x, int height, int width, int channels,
+                               char out[NAME]) {
+    char shape[NAME], picture[NAME];
+    put_ints(w, 4, shape, -1, height, width, channels);
+    fresh_name(w, picture), fresh_name(w, out);
+    EMIT(w, "Reshape", picture, x, shape);
+    put_transpose(w, picture, (int64_t[]){0, 3, 1, 2}, out);
+}
+
+static void put_channels_last(writer *w, const char *x, int cols, const char *out) {
+    char shape[NAME], picture[NAME];
+    put_ints(w, 3, shape, 1, -1, cols);
+    fresh_name(w, picture);
+    put_transpose(w, x, (int64_t[]){0, 2, 3, 1}, picture);
+    EMIT(w, "Reshape", out, picture, shape);
+}
+
+static void put_conv(writer *w, const dc_node *n, const char *out) {
+    int h = (int)n->a, width = (int)n->b;
+    int c = node_of(w, n->in[0])->cols / (h * width), d = n->cols / (h * width);
+    char x[NAME], taps[NAME], rows[NAME], kernel[NAME], one[NAME], bias[NAME], y[NAME];
+    put_channels_first(w, w->name[n->in[0]], h, width, c, x);
+    put_ints(w, 4, taps, 3, 3, c, d);
+    put_ints(w, 1, one, d);
+    fresh_name(w, rows), fresh_name(w, kernel), fresh_name(w, bias), fresh_name(w, y);
+    EMIT(w, "Reshape", rows, w->name[n->in[1]], taps);
+    put_transpose(w, rows, (int64_t[]){3, 2, 0, 1}, kernel);
+    EMIT(w, "Reshape", bias, w->name[n->in[2]], one);
+    emit_lists(w, "Conv", y, (const char *[]){x, kernel, bias, NULL},
+               (list[]){{"kernel_shape", 2, {3, 3}}, {"pads", 4, {1, 1, 1, 1}}, {0}});
+    put_channels_last(w, y, n->cols, out);
+}
+
+static void put_max_pool(writer *w, const dc_node *n, const char *out) {
+    int h = (int)n->a, width = (int)n->b, up = dc_pool_before(h), left = dc_pool_before(width);
+    char x[NAME], y[NAME];
+    put_channels_first(w, w->name[n->in[0]], h, width, node_of(w, n->in[0])->cols / (h * width), x);
+    fresh_name(w, y);
+    emit_lists(w, "MaxPool", y, (const char *[]){x, NULL},
+               (list[]){{"kernel_shape", 2, {3, 3}},
+                        {"strides", 2, {2, 2}},
+                        {"pads", 4, {up, left, 1, 1}},
+                        {0}});
+    put_channels_last(w, y, n->cols, out);
+}
+
+static void put_interleave(writer *w, const dc_node *n, const char *x, const char *out) {
+    int pictures = (int)n->a, channels = (int)n->b;
+    char four[NAME], three[NAME], apart[NAME], mixed[NAME];
+    put_ints(w, 4, four, -1, pictures, n->cols / (pictures * channels), channels);
+    put_ints(w, 3, three, 1, -1, n->cols);
+    fresh_name(w, apart), fresh_name(w, mixed);
+    EMIT(w, "Reshape", apart, x, four);
+    put_transpose(w, apart, (int64_t[]){0, 2, 1, 3}, mixed);
+    EMIT(w, "Reshape", out, mixed, three);
+}
+
+static bool put_picture_op(writer *w, const dc_node *n, const char *out) {
+    if (n->op == DC_OP_conv3x3)
+        put_conv(w, n, out);
+    else if (n->op == DC_OP_max_pool)
+        put_max_pool(w, n, out);
+    else if (n->op == DC_OP_interleave)
+        put_interleave(w, n, w->name[n->in[0]], out);
+    else
+        return false;
+    return true;
+}
+
 // Ops that are one op of ONNX with the same inputs.
 static const char *same_op(dc_op op) {
     switch (op) {
@@ -452,6 +554,7 @@ static void put_op(writer *w, dc_ref r) {
     const dc_node *n = node_of(w, r);
     const char *x = w->name[n->in[0]], *out = w->name[r];
     const char *y = n->in_count > 1 ? w->name[n->in[1]] : NULL;
+    if (put_picture_op(w, n, out)) return;
     switch (n->op) {
     case DC_OP_linear:
     case DC_OP_gelu_layernorm:
@@ -477,6 +580,9 @@ static void put_op(writer *w, dc_ref r) {
         break;
     case DC_OP_columns:
         put_columns(w, n, x, out);
+        break;
+    case DC_OP_join:
+        emit_with(w, "Concat", out, "axis", 2, x, y, NULL);
         break;
     case DC_OP_splice:
         put_splice(w, n, x, out);

@@ -1,6 +1,6 @@
 """Exported policies act as the run does: the C file, compiled by itself as C99 without a warning, and the ONNX model under onnxruntime, give the
 actions of dcrl_policy_act for every kind of policy (means, squashed means, flows with one and with many candidates, two levels), with scaled
-observations, goal representations and actions in units of their own."""
+observations, goal representations, actions in units of their own, and pictures."""
 
 import ctypes
 import os
@@ -32,6 +32,14 @@ POLICIES = {  # agent, options, candidates
     "one sample": ("fbc", ["flow_steps=3", "act_scale=auto"], 1),
     "subgoal": ("hiql", ["rep=1,2"], 0),
     "subgoal of many": ("sharsa", ["rep=0,1,3,2", "samples=3", "flow_steps=3"], 3),
+}
+SHAPE = (18, 17, 3)
+PICTURES = {
+    "two encoders": ("bc", ["actor_gain=3"], 0),
+    "one encoder": ("bc", ["actor_gain=3", "fusion=concat"], 0),
+    "a picture and numbers": ("bc", ["actor_gain=3", "rep=0,2"], 0),
+    "candidates from pictures": ("dcrl", ["policy=rejection", "samples=3", "flow_steps=2", "fusion=concat"], 3),
+    "subgoal from pictures": ("hiql", ["rep_dim=4", "actor_gain=3"], 0),
 }
 
 WRAPPER = """
@@ -100,33 +108,54 @@ def goal_columns(sets):
     return list(range(OBS))
 
 
+def check_policy(folder, name, policy, obs, goals, *, size=1, most=1, training):
+    """Actions in C and ONNX against the library's: obs, goals are rows to act in, size the unit of an action, most the largest."""
+    agent, sets, candidates = policy
+    run = os.path.join(folder, "run")
+    words = [w for s in sets for w in ("--set", s)]
+    good("train", "--agent", agent, "--data", os.path.join(folder, "data.npz"), "--out", run, *words, *training)
+    assert f"wrote {folder}/policy.c: {agent} at step" in good("export", run, "-o", os.path.join(folder, "policy.c"))
+    good("export", run, "-o", os.path.join(folder, "policy.onnx"))
+    library = compiled(folder, candidates)
+    mine = np.zeros((len(obs), ACT), np.float32)
+    library.act(len(obs), pointer(obs), pointer(goals), pointer(mine))
+    assert np.abs(mine).max() <= most and mine.std(0).min() > 1e-3, (name, mine.std(0))
+    want = mine if SANITIZED else by_library(run, obs, goals)
+    # Another candidate may win where two are worth the same to the last bits.
+    near = (np.abs(mine - want).max(1) < 1e-4 * size).mean()
+    assert near == 1 if candidates < 2 else near > 0.9, (name, near, np.abs(mine - want).max())
+    if onnxruntime:
+        theirs = by_onnx(os.path.join(folder, "policy.onnx"), library, obs, goals)
+        near = (np.abs(theirs - mine).max(1) < 1e-4 * size).mean()
+        assert near == 1 if candidates < 2 else near > 0.9, (name, near, np.abs(theirs - mine).max())
+    print(f"  {name} ({agent}): {'C and ONNX' if onnxruntime else 'C'}")
+
+
 def test_policies():
     with Scratch("export") as scratch:
-        for name, (agent, sets, candidates) in POLICIES.items():
+        for name, policy in POLICIES.items():
             folder = scratch.at(name.replace(" ", "-"))
             os.makedirs(folder)
-            data, run = os.path.join(folder, "data.npz"), os.path.join(folder, "run")
-            scaled = any(s.startswith("act_scale") for s in sets)
-            obs = write_data(data, 3.5 if scaled else 1)[:ROWS]
-            goals = np.ascontiguousarray(obs[::-1][:, goal_columns(sets)])
-            words = [w for s in [*sets, "hidden=16,12", "batch=32"] for w in ("--set", s)]
-            good("train", "--agent", agent, "--data", data, "--steps", 200, "--lr", 0.01, "--out", run, *words)
-            assert f"wrote {folder}/policy.c: {agent} at step 200" in good("export", run, "-o", os.path.join(folder, "policy.c"))
-            good("export", run, "-o", os.path.join(folder, "policy.onnx"))
-            library = compiled(folder, candidates)
-            mine = np.zeros((ROWS, ACT), np.float32)
-            library.act(ROWS, pointer(obs), pointer(goals), pointer(mine))
+            scaled = any(s.startswith("act_scale") for s in policy[1])
             size = 3.5 if scaled else 1
-            assert np.abs(mine).max() <= (4 if scaled else 1) and mine.std(0).min() > 1e-3, name
-            want = mine if SANITIZED else by_library(run, obs, goals)
-            # Another candidate may win where two are worth the same to the last bits.
-            near = (np.abs(mine - want).max(1) < 1e-4 * size).mean()
-            assert near == 1 if candidates < 2 else near > 0.9, (name, near, np.abs(mine - want).max())
-            if onnxruntime:
-                theirs = by_onnx(os.path.join(folder, "policy.onnx"), library, obs, goals)
-                near = (np.abs(theirs - mine).max(1) < 1e-4 * size).mean()
-                assert near == 1 if candidates < 2 else near > 0.9, (name, near, np.abs(theirs - mine).max())
-            print(f"  {name} ({agent}): {'C and ONNX' if onnxruntime else 'C'}")
+            obs = write_data(os.path.join(folder, "data.npz"), size)[:ROWS]
+            goals = np.ascontiguousarray(obs[::-1][:, goal_columns(policy[1])])
+            check_policy(folder, name, policy, obs, goals, size=size, most=4 if scaled else 1,
+                         training=["--steps", 200, "--lr", 0.01, "--hidden", "16,12", "--batch", 32])
+
+
+def test_pictures():
+    """Encoders of pictures of an even and an odd side, one for each picture and one for both."""
+    with Scratch("export") as scratch:
+        for name, policy in PICTURES.items():
+            folder = scratch.at(name.replace(" ", "-"))
+            os.makedirs(folder)
+            pictures = RNG.integers(0, 256, (40, *SHAPE)).astype(np.uint8)
+            np.savez(os.path.join(folder, "data.npz"), observations=pictures, terminals=np.arange(40) % 20 == 19,
+                     actions=RNG.uniform(-1, 1, (40, ACT)).astype(np.float32))
+            obs = pictures[:12].reshape(12, -1).astype(np.float32)
+            goals = np.ascontiguousarray(obs[::-1][:, :2] if "rep=0,2" in policy[1] else obs[::-1])
+            check_policy(folder, name, policy, obs, goals, training=["--steps", 2, "--hidden", "16,12", "--batch", 4])
 
 
 def test_name_in_a_comment():

@@ -86,8 +86,6 @@ def check_refused(s):
     train(2, ["an observation has 816 values, a picture of 16,16,3 has 768"], "--set", "picture=16,16,3")
     train(2, ["observations are no pictures that could be cropped"], "--set", "crop=0.5", data="floats.npz")
     train(2, ["observations are no pictures that an encoder could see side by side"], "--set", "fusion=concat", data="floats.npz")
-    bad(1, "cannot be written as C", "export", s.at("bc", "one"), "-o", s.at("p.c"))
-    bad(1, "cannot be written as ONNX", "export", s.at("bc", "one"), "-o", s.at("p.onnx"))
 
 
 def check_every_agent(s):
