@@ -472,8 +472,11 @@ static dc_status find_missing(dc_plan *plan, const dc_experiment *e, dc_cell *c)
     c->missing = e->missing;
     if (e->lock || c->missing) return DC_OK;
     DC_TRY(find_env(plan, e, c->preset, &c->env));
-    if (c->env) return DC_OK;
-    snprintf(text, sizeof text, "dcrl has no preset '%.100s' and no such environment", c->preset);
+    if (c->env && dc_env_has_tasks(c->env)) return DC_OK;
+    if (c->env)
+        snprintf(text, sizeof text, "dcrl has no environment '%.100s'", c->env);
+    else
+        snprintf(text, sizeof text, "dcrl has no preset '%.100s'", c->preset);
     c->missing = dc_arena_text(&plan->arena, text, strlen(text));
     return c->missing ? DC_OK : no_memory();
 }

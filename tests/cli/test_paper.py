@@ -116,6 +116,17 @@ def test_whole_goals():
                 assert json.load(file)["env"] == "pointmaze-medium-navigate-v0"
 
 
+def test_pictures():
+    """Tasks from pictures have presets and no environment: published figures stand alone, OGBench's where the paper's are not known."""
+    with Scratch("paper") as scratch:
+        out = scratch.at("out")
+        good("paper", "run", "pixels", *tiny(scratch), "--out", out)
+        rows = rows_of(out, "pixels")
+        assert {r["state"] for r in rows} == {"missing"} and len(rows) == 90
+        published = {(r["task"], r["method"]): r["published"] for r in rows}
+        assert published["visual-cube-single", "hiql"] == "89" and published["visual-cube-double", "qrl"] == "5" and published["visual-scene", "dcrl"] == ""
+
+
 def test_small_sets():
     """Sets of so few episodes that none are for validation are made once."""
     with Scratch("paper") as scratch:

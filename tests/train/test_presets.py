@@ -62,6 +62,19 @@ TRIANGLE_LONG = {  # tdp: alpha, or samples of rejection; far_steps; coe: alpha,
     "humanoidmaze-giant": (3, None, 1000, (1, 0.5)), "puzzle-4x5": (None, 32, 1000, (3, 10)), "puzzle-4x6": (None, 32, 1000, (3, 10)),
     "cube-triple": (None, 4, 1000, (3, 10)), "cube-quadruple": (None, 4, 1000, (3, 10)), "cube-octuple": (None, 4, 1000, (3, 10)),
 }  # fmt: skip
+VISUAL = {  # alpha of mc, qrl and tmd; tdp's candidates and far_steps; coe's alpha; discount, share of cropped batches; alphas of iql and crl, hiql's subgoal_steps
+    "visual-antmaze-medium": (0.3, 0.003, 0.1, (10, 8, 100), 3, 0.99, 0, (0.3, 0.1, 25)),
+    "visual-antmaze-large": (0.3, 0.003, 0.1, (10, 8, 100), 3, 0.99, 0, (0.3, 0.1, 25)),
+    "visual-antmaze-giant": (0.3, 0.003, 0.1, (10, 8, 100), 3, 0.995, 0, (0.3, 0.1, 25)),
+    "visual-cube-single": (2, 0.3, 3, (5, 16, 500), 0.3, 0.99, 0.5, (1, 3, 10)),
+    "visual-cube-double": (0.7, 0.3, 3, (5, 16, 500), 0.3, 0.99, 0.5, (1, 3, 10)),
+    "visual-cube-triple": (0.7, 0.3, 3, (5, 16, 500), 0.3, 0.99, 0.5, (1, 3, 10)),
+    "visual-scene": (1, 0.3, 3, (1, 16, 200), 1, 0.99, 0.5, (1, 3, 10)),
+    "visual-puzzle-3x3": (2, 0.3, 3, (5, 16, 500), 3, 0.99, 0.5, (1, 3, 10)),
+    "visual-puzzle-4x4": (1, 0.3, 3, (5, 16, 500), 1, 0.99, 0.5, (1, 3, 10)),
+    "visual-puzzle-4x5": (0.5, 0.3, 3, (5, 16, 500), 1, 0.99, 0.5, (1, 3, 10)),
+}  # fmt: skip
+CONCAT = {"bc", "gcivl", "iql", "crl", "qrl", "tmd", "hiql"}  # one encoder of state and goal, as OGBench's agents and tmd's code have
 # alpha of tmd, in the paper's table; elsewhere it takes crl's, which is the same wherever both are known
 TMD = {"pointmaze": 0.03, "antmaze": 0.1, "antsoccer": 0.3, "humanoidmaze": 0.1, "cube": 3, "scene": 3, "puzzle": 3}
 TRIANGLES = ["tdp", "coe"]
@@ -200,7 +213,7 @@ def of_ogbench():
 
 def test_ogbench():
     """Whole observations as goals, and 3 x 512 also where the paper has a long preset of the task."""
-    presets = {p["name"] for p in json.loads(good("list", "presets", "--json"))["presets"] if "env" in p and "oraclerep" not in p["env"] and "lock" not in p["env"]}
+    presets = {p["name"] for p in json.loads(good("list", "presets", "--json"))["presets"] if "env" in p and "oraclerep" not in p["env"] and "lock" not in p["env"] and "visual" not in p["env"]}
     assert presets == {row[0] for row in of_ogbench()}
     for preset, env, gamma, random, (iql, crl, qrl, hiql), k in of_ogbench():
         config = {agent: options(preset, agent) for agent in OTHERS}
@@ -217,6 +230,40 @@ def test_ogbench():
         has(config["hbc"], subgoal_steps=k, actors="flow")
         has(config["por"], **por_of(preset))
     assert options("puzzle-4x5-ogbench", "mc")["hidden"] == [512] * 3
+
+
+def test_visual():
+    """The paper's values on pictures, OGBench's for its own agents, and what all of these runs share."""
+    presets = {p["name"] for p in json.loads(good("list", "presets", "--json"))["presets"] if "visual" in p.get("env", "")}
+    assert presets == set(VISUAL) and len(VISUAL) == 10
+    for preset, (mc, qrl, tmd, (pull, ways, far), coe, gamma, crop, (iql, crl, k)) in VISUAL.items():
+        config = {agent: options(preset, agent) for agent in AGENTS + TRIANGLES + OTHERS}
+        for agent, c in config.items():
+            has(c, env=f"{preset}-{'navigate' if 'maze' in preset else 'play'}-v0", hidden=[512] * 3, batch=256, steps=500_000, save_every=100_000, lr=3e-4, tau=0.005)
+            has(c, crop=crop, crop_pad=3, picture="auto", rep=[], fusion="concat" if agent in CONCAT else "separate", gamma=0.999 if agent in FLOWS else gamma)
+            assert c.get("lambda", 0) == 0 and c.get("n", 25) == 25, c
+        for agent in ("dcrl", "curriculum", "trl", "trl-n", "td-n"):
+            has(config[agent], policy="rejection", samples=8)
+            assert all(config[agent].get(k, 0.7) == 0.7 for k in ("kappa", "kappa_prop"))
+        has(config["mc"], policy="ddpgbc", alpha=mc)
+        has(config["tdp"], policy="ddpgbc", alpha=pull, candidates=ways, far_steps=far)
+        has(config["coe"], alpha=coe, beta=10)
+        has(config["iql"], policy="ddpgbc", alpha=iql, kappa=0.9)
+        has(config["hiql"], alpha_low=3, alpha_high=3, subgoal_steps=k, kappa=0.7, rep_dim=10)
+        for agent, alpha in (("qrl", qrl), ("tmd", tmd), ("crl", crl), ("gcivl", 10)):
+            has(config[agent], alpha=alpha)
+
+
+def test_visual_training():
+    """A step on pictures in a file, of every method that the paper plays on them and whose networks see pictures."""
+    with Scratch("presets") as scratch:
+        pictures = np.random.default_rng(1).integers(0, 256, (60, 16, 16, 3)).astype(np.uint8)
+        np.savez(scratch.at("d.npz"), observations=pictures, terminals=np.arange(60) % 30 == 29, actions=np.random.uniform(-1, 1, (60, 5)).astype(np.float32))
+        small = ["--hidden", "8,8", "--batch", 4, "--steps", 1]
+        for agent in ("hiql", "qrl", "tmd", "tdp", "mc", "td-n", "trl", "dcrl"):
+            good("train", "visual-cube-single", "--agent", agent, "--data", scratch.at("d.npz"), *small, "--out", scratch.at(agent))
+            with open(scratch.at(agent, "config.json")) as file:
+                has(json.load(file), crop=0.5, fusion="concat" if agent in CONCAT else "separate")
 
 
 def test_others_long():
