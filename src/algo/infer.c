@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 // ---- description ----
 
@@ -64,6 +65,64 @@ dc_ref dc_infer_flow(dc_infer *q, const char *name, dc_ref rows, int at, dc_ref 
     return x;
 }
 
+// ---- what depends on the goal alone ----
+
+// Whether a node has columns of a goal alone.
+static bool takes_goal(const dc_infer *q, const dc_node *n) {
+    for (int i = 0; n->op == DC_OP_columns && i < q->inputs; i++) {
+        int first = 0;
+        for (int f = 0; n->in[0] == q->input[i].node && f < q->input[i].count; f++) {
+            int width = q->input[i].widths[f];
+            if (q->input[i].kinds[f] == DC_FIELD_GOAL && n->a >= first &&
+                n->a + n->b <= first + width)
+                return true;
+            first += width;
+        }
+    }
+    return false;
+}
+
+// Whether all that a node reads depends on the goal alone, and its rows are situations.
+static bool follows_goal(const dc_infer *q, const dc_node *n) {
+    bool any = false;
+    for (int i = 0; i < n->in_count; i++) {
+        dc_ref from = n->in[i];
+        if (q->graph.nodes[from].op != DC_OP_PARAM && !q->of_goal[from]) return false;
+        any |= q->of_goal[from];
+    }
+    return any && n->rows == q->rows && n->e == 1;
+}
+
+// A node that others read.
+static void add_encoding(dc_infer *q, dc_ref r) {
+    if (!q->of_goal[r]) return;
+    for (int i = 0; i < q->encodings; i++)
+        if (q->encoded[i] == r) return;
+    DC_CHECK(q->encodings < DC_NETS_MAX);
+    q->encoded[q->encodings++] = r;
+}
+
+int dc_infer_known(const dc_infer *q) {
+    int cells = 0;
+    for (int i = 0; i < q->encodings && !q->gpu; i++)
+        cells += q->graph.nodes[q->encoded[i]].cols;
+    return cells;
+}
+
+static dc_status find_known(dc_infer *q) {
+    const dc_graph *g = &q->graph;
+    if (!q->method->picture.height || q->method->rep) return DC_OK;
+    q->of_goal = calloc((size_t)g->count + 1, sizeof *q->of_goal);
+    if (!q->of_goal) return dc_fail(DC_NO_MEMORY, NULL, "no memory to keep encodings of goals");
+    for (dc_ref r = 0; r < g->count; r++) {
+        const dc_node *n = &g->nodes[r];
+        if (n->op >= DC_FIRST_COMPUTED) q->of_goal[r] = takes_goal(q, n) || follows_goal(q, n);
+        for (int i = 0; i < n->in_count && !q->of_goal[r]; i++)
+            add_encoding(q, n->in[i]);
+    }
+    return DC_OK;
+}
+
 static dc_status describe(dc_infer *q, dc_infer_use use) {
     const dc_method *m = q->method;
     const dc_algo *algo = m->algo;
@@ -81,6 +140,7 @@ static dc_status describe(dc_infer *q, dc_infer_use use) {
         q->out = algo->query(q, m);
     }
     dc_keep(&q->graph, q->out);
+    if (use == DC_INFER_ACT) DC_TRY(find_known(q));
     return dc_graph_finish(&q->graph, -1);
 }
 
@@ -127,6 +187,7 @@ void dc_infer_free(dc_infer *q) {
     dc_infer_gpu_free(q->gpu);
     dc_exec_fini(&q->exec);
     dc_graph_fini(&q->graph);
+    free(q->of_goal);
     free(q);
 }
 
@@ -180,13 +241,45 @@ void dc_infer_draw(dc_infer *q, int row, uint64_t seed, uint64_t moment) {
         }
 }
 
-dc_status dc_infer_run(dc_infer *q, int count) {
-    if (q->gpu) return dc_infer_gpu_run(q->gpu); // all rows: what follows `count` is not read
+static void use_rows(dc_infer *q, int count) {
     for (int i = 0; i < q->inputs; i++)
         q->exec.used[q->input[i].node] = count;
     for (int i = 0; i < q->noises; i++)
         q->exec.used[q->noise[i].node] = count * q->noise[i].candidates;
+}
+
+dc_status dc_infer_run(dc_infer *q, int count) {
+    if (q->gpu) return dc_infer_gpu_run(q->gpu); // all rows: what follows `count` is not read
+    use_rows(q, count);
     dc_exec_run(&q->exec, &dc_backend_cpu);
+    return DC_OK;
+}
+
+typedef struct passing {
+    const dc_infer *q;
+    dc_real *known; // (count, dc_infer_known)
+    int count;
+    bool given;
+} passing;
+
+static void pass(void *ctx, dc_ref r) {
+    const passing *j = ctx;
+    const dc_infer *q = j->q;
+    for (int i = 0, at = 0; i < q->encodings; i++) {
+        dc_tensor v = dc_value(&q->exec, q->encoded[i]);
+        for (int row = 0; q->encoded[i] == r && row < j->count; row++) {
+            dc_real *here = v.p + (int64_t)row * v.cols;
+            dc_real *there = j->known + (int64_t)row * dc_infer_known(q) + at;
+            memcpy(j->given ? here : there, j->given ? there : here, (size_t)v.cols * sizeof *here);
+        }
+        at += v.cols;
+    }
+}
+
+dc_status dc_infer_run_known(dc_infer *q, int count, dc_real *known, bool given) {
+    passing j = {q, known, count, given};
+    use_rows(q, count);
+    dc_exec_run_watched(&q->exec, &dc_backend_cpu, q->of_goal, given, pass, &j);
     return DC_OK;
 }
 

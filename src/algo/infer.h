@@ -56,6 +56,10 @@ struct dc_infer {
     dc_cells out_cells;
     dc_reading reading; // set by dc_algo.query
     dc_infer_gpu *gpu;  // NULL: the CPU computes
+    // Where goals are pictures, what depends on them alone, the same at every step of an episode:
+    bool *of_goal;               // (nodes) Nullable: there is none
+    dc_ref encoded[DC_NETS_MAX]; // those of them that other nodes read
+    int encodings;
 };
 
 // ---- for a method's file ----
@@ -95,6 +99,12 @@ void dc_infer_write(dc_infer *q, int row, const float *obs, const float *goal, c
 void dc_infer_draw(dc_infer *q, int row, uint64_t seed, uint64_t moment);
 // Compute the first `count` situations.
 dc_status dc_infer_run(dc_infer *q, int count);
+// Numbers of a situation that depend on its goal alone and cost much: encodings of a picture. 0: there are none, or a GPU
+// computes.
+int dc_infer_known(const dc_infer *q);
+// As dc_infer_run, and those of each situation are written to known (count, dc_infer_known); given: they are read from there
+// and not computed.
+dc_status dc_infer_run_known(dc_infer *q, int count, dc_real *known, bool given);
 // Steps that x means: the distance.
 double dc_reading_steps(dc_reading reading, double gamma, double x);
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 // Candidates handled together: bounds memory. A GPU always computes all of them, so fewer waste less when few
@@ -50,6 +51,18 @@ static dc_status count_candidates(const dc_actor *a, int *candidates) {
     return DC_OK;
 }
 
+// Memory for what is known of goals.
+static dc_status keep_known(dc_actor *a) {
+    size_t rows = (size_t)a->rows;
+    a->known.cells = dc_infer_known(a->policy);
+    if (!a->known.cells) return DC_OK;
+    a->known.goals = calloc(rows * (size_t)a->goal, sizeof *a->known.goals);
+    a->known.numbers = calloc(rows * (size_t)a->known.cells, sizeof *a->known.numbers);
+    a->known.there = calloc(rows, sizeof *a->known.there);
+    if (a->known.goals && a->known.numbers && a->known.there) return DC_OK;
+    return dc_fail(DC_NO_MEMORY, "act for fewer rows at once", "no memory to keep %zu goals", rows);
+}
+
 static dc_status build(dc_actor *a, const char *path, const dc_actor_options *o) {
     const dc_checkpoint_policy *f = &a->from;
     int candidates;
@@ -69,6 +82,7 @@ static dc_status build(dc_actor *a, const char *path, const dc_actor_options *o)
     a->policy->exec.quick_row = a->quick_row;
     if (!a->policy->noises && (o->samples || o->flow_steps)) return not_this_policy(a, o->samples);
     if (o->cuda) DC_TRY(dc_infer_to_gpu(a->policy, &f->params.slabs, o->precision));
+    DC_TRY(keep_known(a));
     return o->value ? dc_actor_add_value(a) : DC_OK;
 }
 
@@ -97,6 +111,9 @@ void dc_actor_fini(dc_actor *a) {
     dc_infer_free(a->policy);
     dc_infer_free(a->value);
     dc_checkpoint_close(&a->from);
+    free(a->known.goals);
+    free(a->known.numbers);
+    free(a->known.there);
     *a = (dc_actor){0};
 }
 
@@ -111,6 +128,7 @@ typedef struct act_job { // rows that are handled together
     dc_actor *actor;
     const float *rows;
     const uint64_t *moments;
+    int first; // of all rows of the call
 } act_job;
 
 static void write_row(void *ctx, int r) {
@@ -121,6 +139,32 @@ static void write_row(void *ctx, int r) {
     dc_infer_draw(a->policy, r, a->seed, q->moments[r]);
 }
 
+// Whether all goals are those that rows of these numbers had in the last call, as within episodes.
+static bool goals_known(const act_job *q, int count) {
+    const dc_actor *a = q->actor;
+    bool all = true;
+    for (int r = 0; all && r < count; r++) {
+        const float *was = a->known.goals + (int64_t)(q->first + r) * a->goal;
+        const float *is = q->rows + (int64_t)r * a->in + a->obs;
+        all = a->known.there[q->first + r] && !memcmp(was, is, (size_t)a->goal * sizeof *is);
+    }
+    return all;
+}
+
+// Pictures of goals are encoded when they change, and not at every step.
+static dc_status compute(act_job *q, int count) {
+    dc_actor *a = q->actor;
+    if (!a->known.cells) return dc_infer_run(a->policy, count);
+    bool given = goals_known(q, count);
+    for (int r = 0; r < count && !given; r++) {
+        memcpy(a->known.goals + (int64_t)(q->first + r) * a->goal,
+               q->rows + (int64_t)r * a->in + a->obs, (size_t)a->goal * sizeof *q->rows);
+        a->known.there[q->first + r] = true;
+    }
+    return dc_infer_run_known(a->policy, count,
+                              a->known.numbers + (int64_t)q->first * a->known.cells, given);
+}
+
 static dc_status act_some(act_job *q, int count, float *actions) {
     dc_actor *a = q->actor;
     const dc_act_scale *scale = a->from.method.act_scale;
@@ -129,7 +173,7 @@ static dc_status act_some(act_job *q, int count, float *actions) {
     else
         for (int r = 0; r < count; r++)
             write_row(q, r);
-    DC_TRY(dc_infer_run(a->policy, count));
+    DC_TRY(compute(q, count));
     for (int r = 0; r < count; r++) {
         const dc_real *from = a->policy->out_cells.p + (int64_t)r * a->policy->out_cells.ld;
         for (int c = 0; c < a->act; c++) {
@@ -146,7 +190,7 @@ dc_status dc_actor_act(dc_actor *a, int count, const float *rows, const uint64_t
     DC_CHECK(count >= 0 && count <= a->rows);
     for (int from = 0; from < count; from += a->at_once) {
         int some = count - from < a->at_once ? count - from : a->at_once;
-        act_job q = {a, rows + (int64_t)from * a->in, moments + from};
+        act_job q = {a, rows + (int64_t)from * a->in, moments + from, from};
         DC_TRY(act_some(&q, some, actions + (int64_t)from * a->act));
     }
     return DC_OK;

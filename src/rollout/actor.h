@@ -21,6 +21,12 @@ typedef struct dc_actor {
     int at_once;               // rows handled together
     dc_checkpoint_policy from; // method, options and weights
     dc_infer *policy, *value;  // value: if it was asked for
+    struct {
+        int cells; // numbers that the policy knows of a goal that is a picture; 0: nothing is kept
+        float *goals;     // (rows, goal) goals of the last call
+        dc_real *numbers; // (rows, cells)
+        bool *there;      // (rows)
+    } known;
     dc_pool *pool;
 } dc_actor;
 

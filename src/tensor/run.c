@@ -148,6 +148,20 @@ void dc_exec_run(const dc_exec *x, const dc_backend *backend) {
     if (g->loss >= 0) backward(x, backend);
 }
 
+void dc_exec_run_watched(const dc_exec *x, const dc_backend *backend, const bool *watched,
+                         bool given, dc_node_fn *fn, void *ctx) {
+    const dc_graph *g = x->graph;
+    for (dc_ref r = 0; r < g->count; r++) {
+        const dc_node *n = &g->nodes[r];
+        if (!n->in_count) continue;
+        if (watched[r] && given)
+            x->used[r] = used_rows(x, n);
+        else
+            call(x, backend, n, false);
+        if (watched[r]) fn(ctx, r);
+    }
+}
+
 static bool finite(dc_tensor v) {
     for (int e = 0; e < v.e; e++)
         for (int64_t i = 0; i < (int64_t)v.rows * v.cols; i++)

@@ -56,7 +56,20 @@ def check_agent(s, agent, *more):
     obs, goal = (rng.integers(0, 256, (70, pictures.CELLS)) for _ in range(2))  # more than are encoded at once
     actions = policy.act(obs, goal)
     assert actions.shape == (70, 2) and np.isfinite(actions).all() and actions.std() > 0
+    if agent in ("bc", "dcrl"):
+        check_goals(s.at(run, "one"), obs, goal)
     return tensors, obs, goal, actions
+
+
+def check_goals(run, obs, goal):
+    """What is kept of goals: the actions are those of a policy that saw other goals before, to the bit."""
+    others, moved = goal[::-1].copy(), goal.copy()
+    moved[69] = goal[0]
+    for then in (goal, moved, np.roll(goal, 1, 0)):
+        kept, other = (dcrl.Policy(run) for _ in range(2))
+        kept.act(obs, goal)
+        other.act(obs, others)
+        assert (kept.act(obs[::-1], then) == other.act(obs[::-1], then)).all(), run
 
 
 def check_acting(tensors, obs, goal, actions):
