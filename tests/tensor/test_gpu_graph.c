@@ -607,17 +607,17 @@ static const form picture_forms[FORMS] = {
 static void test_encoder(void **state) {
     (void)state;
     if (!cuda) skip();
-    for (int channels = 3; channels <= 6; channels += 3) {
+    for (int pictures = 1; pictures <= 2; pictures++) {
         static const net_case rows = {.rows = 140, .lo = 64, .hi = 133};
-        dc_picture size = {64, 64, channels};
+        dc_picture size = {64, 64, 3};
         networks n = {.name = "encoder", .room = 1};
         rig *t = &n.rig;
         dc_encoder encoder;
-        dc_encoder_declare(&encoder, &t->params, "critic", 0, size, true);
+        dc_encoder_declare(&encoder, &t->params, "critic", 0, size, pictures, true);
         assert_int_equal(dc_graph_init(&t->graph), DC_OK);
         dc_graph *g = &t->graph;
-        dc_ref x = new_input(&n, "x", rows.rows, dc_picture_cells(size)),
-               y = new_input(&n, "y", rows.hi - rows.lo, dc_picture_cells(size));
+        dc_ref x = new_input(&n, "x", rows.rows, dc_encoder_cells(&encoder)),
+               y = new_input(&n, "y", rows.hi - rows.lo, dc_encoder_cells(&encoder));
         dc_ref a = new_output(&n, dc_encoder_apply(g, &encoder, x, DC_LIVE)),
                b = new_output(&n, dc_encoder_apply(g, &encoder, y, DC_EMA)),
                c = new_output(&n, dc_encoder_apply(g, &encoder, y, DC_LIVE));
@@ -628,7 +628,7 @@ static void test_encoder(void **state) {
         fill(t, y, fresh + 2);
         run(t);
         for (int f = 0; f < FORMS; f++)
-            compare(&n, &picture_forms[f], picture_forms[f].precision == DC_BF16);
+            compare(&n, &picture_forms[f], pictures == 1 && picture_forms[f].precision == DC_BF16);
         rig_close(t);
     }
 }
