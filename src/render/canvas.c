@@ -42,16 +42,9 @@ dc_status dc_canvas_new(dc_canvas **canvas, int width, int height) {
         c->depth = malloc(samples * sizeof *c->depth);
         c->top = malloc(samples * sizeof *c->top);
         c->sample = malloc(samples * 3);
-        c->floor = calloc(1, sizeof *c->floor);
-        c->floor_before = calloc(1, sizeof *c->floor);
-        size_t pixels = (size_t)width * (size_t)height;
-        bool keeps = height <= DC_BAND && pixels <= DC_MEMO_PIXELS;
-        if (keeps) c->memo = calloc(pixels, sizeof *c->memo);
-        bool memo = c->floor && c->floor_before && (c->memo || !keeps);
-        if (c->depth && c->top && c->sample && memo) {
-            c->floor->index = c->floor_before->index = -1;
-            return DC_OK;
-        }
+        c->ray_u = malloc(((size_t)width + 2) * sizeof *c->ray_u);
+        c->ray_v = malloc(((size_t)height + 2) * sizeof *c->ray_v);
+        if (c->depth && c->top && c->sample && c->ray_u && c->ray_v) return DC_OK;
     }
     dc_canvas_free(c);
     *canvas = NULL;
@@ -61,19 +54,18 @@ dc_status dc_canvas_new(dc_canvas **canvas, int width, int height) {
 
 void dc_canvas_free(dc_canvas *c) {
     if (!c) return;
-    void *all[] = {c->floor,
-                   c->floor_before,
-                   c->memo,
-                   c->depth,
+    void *all[] = {c->depth,
                    c->top,
                    c->sample,
+                   c->ray_u,
+                   c->ray_v,
                    c->records.data,
-                   c->shades.data,
+                   c->found.data,
                    c->lattices.data,
-                   c->fragments.data,
-                   c->lit.data,
                    c->hits.data,
                    c->lattice_of.data,
+                   c->whole.data,
+                   c->real.data,
                    c->seen.x,
                    c->seen.y,
                    c->seen.z,
@@ -104,8 +96,11 @@ static void set_view(dc_canvas *c, const dc_render_scene *s) {
     c->focal[1] = (float)((double)c->height * (double)s->nearest / (double)s->high);
     c->centre[0] = (float)(-(double)s->left / (double)s->wide * c->width);
     c->centre[1] = (float)(-(double)s->bottom / (double)s->high * c->height);
+    for (int x = 0; x < c->width + 2; x++)
+        c->ray_u[x] = (x + 0.5 - (double)c->centre[0]) / (double)c->focal[0];
+    for (int y = 0; y < c->height + 2; y++)
+        c->ray_v[y] = (y + 0.5 - (double)c->centre[1]) / (double)c->focal[1];
     set_lights(c);
-    dc_memo_begin(c);
 }
 
 static void clean(dc_canvas *c) {
@@ -115,7 +110,7 @@ static void clean(dc_canvas *c) {
         c->depth[k] = far;
         c->top[k] = -1;
     }
-    c->records.count = c->shades.count = c->lattices.count = c->fragments.count = c->lit.count = 0;
+    c->records.count = c->found.count = c->lattices.count = c->fragments.count = 0;
     c->lattice_of.count = 0;
     for (int k = 0; k < 6 * c->scene->parts; k++) {
         int *slot = dc_list_more(c, &c->lattice_of, sizeof *slot);

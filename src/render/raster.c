@@ -272,7 +272,7 @@ static void draw(dc_canvas *c, const dc_render_part *p, const dc_shape *shape, i
     const int32_t *corner_of = shape->corner + 3 * t;
     int a = corner_of[0], b = corner_of[p->flip ? 2 : 1], d = corner_of[p->flip ? 1 : 2];
     if (!(seen->z[a] > 0 && seen->z[b] > 0 && seen->z[d] > 0)) {
-        draw_clipped(c, p, (dc_record){shape, part, t, -1});
+        draw_clipped(c, p, (dc_record){shape, part, t, 0, 0});
         return;
     }
     sweep s;
@@ -281,7 +281,7 @@ static void draw(dc_canvas *c, const dc_render_part *p, const dc_shape *shape, i
                    {seen->ix[b], seen->iy[b], (double)seen->z[b]},
                    {seen->ix[d], seen->iy[d], (double)seen->z[d]}};
     if (set_sweep(c, &s, q[0], q[1], q[2]))
-        sweep_over(c, &s, (dc_record){shape, part, t, -1}, &record);
+        sweep_over(c, &s, (dc_record){shape, part, t, 0, 0}, &record);
 }
 
 void dc_raster_part(dc_canvas *c, int part, const dc_shape *shape) {

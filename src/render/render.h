@@ -21,6 +21,7 @@ enum {
     DC_SHAPE_LEVELS = 6,
     DC_TEXTURE_LEVELS = 16,
     DC_SHAPE_MOST = 1 << 24, // corners of a shape
+    DC_MANY = 96,            // points that are worked on at a time: arrays by number, then by point
 };
 
 // ---- shapes ----
@@ -76,9 +77,13 @@ typedef struct dc_texture {
 dc_status dc_texture_init(dc_texture *texture, const uint8_t *texels, int width, int height,
                           int channels, bool cube, bool same);
 void dc_texture_fini(dc_texture *texture); // safe on a zeroed struct
-// Colour, 0 ... 1, at a point or in a direction; `across` and `up` are those of the next pixels.
-void dc_texture_look(const dc_texture *texture, const double at[3], const double across[3],
-                     const double up[3], float rgb[3]);
+// Points or directions; `at[1]` and `at[2]` are those of the next pixels, across and up.
+typedef struct dc_texture_points {
+    double at[3][3][DC_MANY];
+} dc_texture_points;
+// Colours, 0 ... 1, of as many.
+void dc_texture_look(const dc_texture *texture, const dc_texture_points *at, int count,
+                     float rgb[3][DC_MANY]);
 
 // ---- scenes ----
 

@@ -13,7 +13,7 @@ static const float SLOPE = 1.5f,
 
 typedef struct texel { // of the map; depth: 1 nearest to the light, 0 farthest
     float x, y, depth;
-    int lit; // in c->lit
+    int fragment;
 } texel;
 
 typedef struct bulb {          // a light as a camera
@@ -31,7 +31,7 @@ typedef struct grid {
     float *low;  // (side) that of a row of cells
     // By cell, (count) each. reached: 1, or 0 in a shadow
     float *x, *y, *depth;
-    int32_t *lit, *reached;
+    int32_t *fragment, *reached;
 } grid;
 
 static float dot(const float a[3], const float b[3]) {
@@ -82,7 +82,7 @@ static void set_bulb(const dc_canvas *c, const dc_render_light *l, bulb *b) {
 }
 
 // From the light's own axes (right, up, ahead) to -1 ... 1 twice and depth.
-static void project(const bulb *b, const float own[3], float out[3]) {
+static inline void project(const bulb *b, const float own[3], float out[3]) {
     float range = b->farthest - b->nearest;
     float over = b->spot ? 1 / (own[2] * b->wide) : 1 / b->wide;
     out[0] = own[0] * over;
@@ -93,34 +93,48 @@ static void project(const bulb *b, const float own[3], float out[3]) {
 
 // ---- what is asked for ----
 
-static bool find_texel(const bulb *b, const float at[3], texel *t) {
-    float from[3], own[3], p[3];
-    for (int k = 0; k < 3; k++)
-        from[k] = at[k] - b->from[k];
-    for (int k = 0; k < 3; k++)
-        own[k] = dot(b->axis[k], from);
-    if (b->spot && own[2] <= 0) return false;
-    project(b, own, p);
-    if (!(fabsf(p[0]) < 1 && fabsf(p[1]) < 1 && p[2] < 1)) return false;
-    t->x = floorf((p[0] * 0.5f + 0.5f) * b->size) + 0.5f;
-    t->y = floorf((p[1] * 0.5f + 0.5f) * b->size) + 0.5f;
-    t->depth = p[2] > 0 ? p[2] : 0;
-    return true;
+typedef struct
+    texels { // of fragments: x, y and depth; `asked`: within the map, and light would arrive
+    float x[DC_MANY], y[DC_MANY], depth[DC_MANY];
+    int asked[DC_MANY];
+} texels;
+
+static void find_texels(const dc_canvas *c, const bulb *b, int light, int first, int count,
+                        texels *t) {
+    const dc_fragments *f = &c->fragments;
+    const size_t row = (size_t)f->count;
+    const float *at = f->number + DC_AT * row + first;
+    const float *lit = f->number + (size_t)(DC_LIT + 4 * light) * row + first;
+    for (int i = 0; i < count; i++) {
+        float from[3], own[3], p[3];
+        for (size_t k = 0; k < 3; k++)
+            from[k] = at[k * row + (size_t)i] - b->from[k];
+        for (int k = 0; k < 3; k++)
+            own[k] = dot(b->axis[k], from);
+        project(b, own, p);
+        t->x[i] = floorf((p[0] * 0.5f + 0.5f) * b->size) + 0.5f;
+        t->y[i] = floorf((p[1] * 0.5f + 0.5f) * b->size) + 0.5f;
+        t->depth[i] = p[2] > 0 ? p[2] : 0;
+        bool within = (fabsf(p[0]) < 1) & (fabsf(p[1]) < 1) & (p[2] < 1);
+        bool bright = !(lit[i] + lit[row + (size_t)i] + lit[2 * row + (size_t)i] <= 0);
+        t->asked[i] = within & bright & (!b->spot | (own[2] > 0));
+    }
 }
 
 static void ask(dc_canvas *c, const bulb *b, int light) {
-    const dc_fragment *f = c->fragments.data;
-    const dc_lit *lit = c->lit.data;
-    c->shadow.texel.count = 0;
-    for (int n = 0; n < c->fragments.count; n++) {
-        int index = (int)f[n].lights + light;
-        texel t = {.lit = index};
-        if (lit[index].rgb[0] + lit[index].rgb[1] + lit[index].rgb[2] <= 0) continue;
-        if (!find_texel(b, f[n].at, &t)) continue;
-        texel *new = dc_list_more(c, &c->shadow.texel, sizeof *new);
-        if (!new) return;
-        *new = t;
+    int count = c->fragments.count, asked = 0;
+    if (!dc_list_room(c, &c->shadow.texel, count, sizeof(texel))) return;
+    texel *out = c->shadow.texel.data;
+    for (int first = 0; first < count; first += DC_MANY) {
+        texels t;
+        int n = count - first < DC_MANY ? count - first : DC_MANY;
+        find_texels(c, b, light, first, n, &t);
+        for (int i = 0; i < n; i++) {
+            out[asked] = (texel){t.x[i], t.y[i], t.depth[i], first + i};
+            asked += t.asked[i];
+        }
     }
+    c->shadow.texel.count = asked;
 }
 
 // Of a coordinate, which may be anything.
@@ -164,8 +178,8 @@ static bool reserve(dc_canvas *c, grid *g, int count) {
     g->x = s->order.data;
     g->y = g->x + count;
     g->depth = g->y + count;
-    g->lit = (int32_t *)(g->depth + count);
-    g->reached = g->lit + count;
+    g->fragment = (int32_t *)(g->depth + count);
+    g->reached = g->fragment + count;
     g->count = count;
     return true;
 }
@@ -194,7 +208,7 @@ static bool sort(dc_canvas *c, grid *g) {
         g->x[at] = t[n].x;
         g->y[at] = t[n].y;
         g->depth[at] = t[n].depth;
-        g->lit[at] = t[n].lit;
+        g->fragment[at] = t[n].fragment;
         g->reached[at] = 1;
     }
     for (int k = 0; k < cells; k++)
@@ -462,7 +476,8 @@ void dc_shadow_cast(dc_canvas *c, int k) {
     if (c->failed || !c->shadow.texel.count || !sort(c, &g)) return;
     for (int p = 0; p < c->scene->parts && !c->failed; p++)
         if (c->scene->part[p].shadows) cast_part(c, &b, &g, &c->scene->part[p]);
-    dc_lit *lit = c->lit.data;
+    float *reached =
+        c->fragments.number + (size_t)(DC_REACHED + 4 * k) * (size_t)c->fragments.count;
     for (int n = 0; n < g.count; n++)
-        if (!g.reached[n]) lit[g.lit[n]].reached = 0;
+        if (!g.reached[n]) reached[g.fragment[n]] = 0;
 }

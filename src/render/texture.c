@@ -76,10 +76,10 @@ static int wrap(int k, int n) {
     return m < 0 ? m + n : m;
 }
 
-static void blend_texels(const dc_texture *t, int level, int face, const double st[2],
+static void blend_texels(const dc_texture *t, int level, int face, double s0, double t0,
                          float rgb[3]) {
     int w = t->width[level], h = t->height[level];
-    double u = st[0] * w - 0.5, v = st[1] * h - 0.5, left = floor(u), low = floor(v);
+    double u = s0 * w - 0.5, v = t0 * h - 0.5, left = floor(u), low = floor(v);
     float fx = (float)(u - left), fy = (float)(v - low);
     int x0 = (int)left, y0 = (int)low, x[2], y[2];
     for (int k = 0; k < 2; k++) {
@@ -98,58 +98,84 @@ static void blend_texels(const dc_texture *t, int level, int face, const double 
     }
 }
 
-// Two levels are mixed only around the middle between them: `span` is in texels of the first.
-static void mix_levels(const dc_texture *t, int face, const double st[2], double span,
-                       float rgb[3]) {
-    int exponent;
-    double mantissa = 2 * frexp(span * 1.2374368670764582, &exponent); // 3.5 / (2 sqrt 2)
-    int level = span > 0 ? exponent - 1 : 0;
-    float part = (float)(2 * mantissa - 3);
-    if (level < 0) level = 0, part = 0;
-    if (level >= t->levels - 1) level = t->levels - 1, part = 0;
-    blend_texels(t, level, face, st, rgb);
-    if (!(part > 0)) return;
-    float more[3];
-    blend_texels(t, level + 1, face, st, more);
-    for (int k = 0; k < 3; k++)
-        rgb[k] += part * (more[k] - rgb[k]);
-}
+// Where points are on a face, and how many texels of the first level lie between them and the next ones.
+typedef struct spots {
+    int face[DC_MANY];
+    double s[DC_MANY], t[DC_MANY], span[DC_MANY];
+} spots;
 
-// OpenGL's six faces: which axis is the main one, and where the others go.
-static int face_of(const double at[3]) {
-    double x = fabs(at[0]), y = fabs(at[1]), z = fabs(at[2]);
-    int axis = x >= y && x >= z ? 0 : y >= z ? 1 : 2;
-    return 2 * axis + (at[axis] < 0);
-}
-
-static void on_face(int face, const double r[3], double st[2]) {
-    static const int axis[6][2] = {{2, 1}, {2, 1}, {0, 2}, {0, 2}, {0, 1}, {0, 1}};
-    static const int sign[6][2] = {{-1, -1}, {1, -1}, {1, 1}, {1, -1}, {1, -1}, {-1, -1}};
-    double main = fabs(r[face / 2]);
-    if (!(main > 1e-30)) main = 1e-30;
-    for (int k = 0; k < 2; k++)
-        st[k] = (sign[face][k] * r[axis[face][k]] / main + 1) / 2;
-}
-
-static double farther(double a, double b) {
+static inline double farther(double a, double b) {
     a = fabs(a), b = fabs(b);
     return a > b ? a : b;
 }
 
-void dc_texture_look(const dc_texture *t, const double at[3], const double across[3],
-                     const double up[3], float rgb[3]) {
-    double st[3][2] = {{at[0], at[1]}, {across[0], across[1]}, {up[0], up[1]}};
-    int face = t->cube ? face_of(at) : 0;
-    if (t->cube) {
-        on_face(face, at, st[0]);
-        on_face(face, across, st[1]);
-        on_face(face, up, st[2]);
+static void set_spans(const dc_texture *x, double st[3][2][DC_MANY], int count, spots *out) {
+    double wide = x->width[0], high = x->height[0];
+    for (int i = 0; i < count; i++) {
+        double across = farther(st[1][0][i] - st[0][0][i], st[2][0][i] - st[0][0][i]) * wide;
+        double up = farther(st[1][1][i] - st[0][1][i], st[2][1][i] - st[0][1][i]) * high;
+        double span = across > up ? across : up;
+        out->span[i] = span < 1e6 ? span : 1e6;
+        out->s[i] = fabs(st[0][0][i]) < 1e6 ? st[0][0][i] : 0;
+        out->t[i] = fabs(st[0][1][i]) < 1e6 ? st[0][1][i] : 0;
     }
-    double wide = farther(st[1][0] - st[0][0], st[2][0] - st[0][0]) * t->width[0];
-    double high = farther(st[1][1] - st[0][1], st[2][1] - st[0][1]) * t->height[0];
-    double span = wide > high ? wide : high;
-    if (!(span < 1e6)) span = 1e6;
-    for (int k = 0; k < 2; k++)
-        if (!(fabs(st[0][k]) < 1e6)) st[0][k] = 0;
-    mix_levels(t, face, st[0], span, rgb);
+}
+
+// OpenGL's six faces: which axis is the main one, and where the others go.
+static inline int face_of(double x, double y, double z) {
+    double ax = fabs(x), ay = fabs(y), az = fabs(z);
+    bool first = ax >= ay && ax >= az, second = ay >= az;
+    return first ? x < 0 : second ? 2 + (y < 0) : 4 + (z < 0);
+}
+
+static void on_face(const int *face, const double r[3][DC_MANY], int count, double s[DC_MANY],
+                    double t[DC_MANY]) {
+    static const int axis[6][2] = {{2, 1}, {2, 1}, {0, 2}, {0, 2}, {0, 1}, {0, 1}};
+    static const int sign[6][2] = {{-1, -1}, {1, -1}, {1, 1}, {1, -1}, {1, -1}, {-1, -1}};
+    for (int i = 0; i < count; i++) {
+        int f = face[i];
+        double main = fabs(r[f / 2][i]);
+        main = main > 1e-30 ? main : 1e-30;
+        s[i] = (sign[f][0] * r[axis[f][0]][i] / main + 1) / 2;
+        t[i] = (sign[f][1] * r[axis[f][1]][i] / main + 1) / 2;
+    }
+}
+
+// Two levels are mixed only around the middle between them.
+static void mix_levels(const dc_texture *t, const spots *p, int i, float rgb[3]) {
+    int exponent;
+    double mantissa = 2 * frexp(p->span[i] * 1.2374368670764582, &exponent); // 3.5 / (2 sqrt 2)
+    int level = p->span[i] > 0 ? exponent - 1 : 0;
+    float part = (float)(2 * mantissa - 3);
+    if (level < 0) level = 0, part = 0;
+    if (level >= t->levels - 1) level = t->levels - 1, part = 0;
+    blend_texels(t, level, p->face[i], p->s[i], p->t[i], rgb);
+    if (!(part > 0)) return;
+    float more[3];
+    blend_texels(t, level + 1, p->face[i], p->s[i], p->t[i], more);
+    for (int k = 0; k < 3; k++)
+        rgb[k] += part * (more[k] - rgb[k]);
+}
+
+void dc_texture_look(const dc_texture *t, const dc_texture_points *at, int count,
+                     float rgb[3][DC_MANY]) {
+    double st[3][2][DC_MANY];
+    spots p;
+    for (int i = 0; i < count; i++)
+        p.face[i] = t->cube ? face_of(at->at[0][0][i], at->at[0][1][i], at->at[0][2][i]) : 0;
+    for (int n = 0; n < 3; n++) {
+        if (t->cube) {
+            on_face(p.face, at->at[n], count, st[n][0], st[n][1]);
+            continue;
+        }
+        memcpy(st[n][0], at->at[n][0], (size_t)count * sizeof **at->at[n]);
+        memcpy(st[n][1], at->at[n][1], (size_t)count * sizeof **at->at[n]);
+    }
+    set_spans(t, st, count, &p);
+    for (int i = 0; i < count; i++) {
+        float one[3];
+        mix_levels(t, &p, i, one);
+        for (int k = 0; k < 3; k++)
+            rgb[k][i] = one[k];
+    }
 }

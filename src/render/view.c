@@ -115,10 +115,12 @@ void dc_view_corners(dc_canvas *c, const dc_render_part *part, const dc_shape *s
     }
 }
 
-void dc_view_ray(const dc_canvas *c, double x, double y, double ray[3]) {
+void dc_view_rays(const dc_canvas *c, const int *x, const int *y, int count,
+                  double ray[3][DC_MANY]) {
     const dc_render_scene *s = c->scene;
-    double u = (x - (double)c->centre[0]) / (double)c->focal[0];
-    double v = (y - (double)c->centre[1]) / (double)c->focal[1];
-    for (int k = 0; k < 3; k++)
-        ray[k] = (double)s->right[k] * u + (double)s->up[k] * v + (double)s->forward[k];
+    for (int i = 0; i < count; i++) {
+        double u = c->ray_u[x[i]], v = c->ray_v[y[i]];
+        for (int k = 0; k < 3; k++)
+            ray[k][i] = (double)s->right[k] * u + (double)s->up[k] * v + (double)s->forward[k];
+    }
 }
