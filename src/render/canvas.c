@@ -40,11 +40,12 @@ dc_status dc_canvas_new(dc_canvas **canvas, int width, int height) {
         c->width = width;
         c->height = height;
         c->depth = malloc(samples * sizeof *c->depth);
+        c->far = malloc(samples / DC_RENDER_SAMPLES * sizeof *c->far);
         c->top = malloc(samples * sizeof *c->top);
         c->sample = malloc(samples * 3);
         c->ray_u = malloc(((size_t)width + 2) * sizeof *c->ray_u);
         c->ray_v = malloc(((size_t)height + 2) * sizeof *c->ray_v);
-        if (c->depth && c->top && c->sample && c->ray_u && c->ray_v) return DC_OK;
+        if (c->depth && c->far && c->top && c->sample && c->ray_u && c->ray_v) return DC_OK;
     }
     dc_canvas_free(c);
     *canvas = NULL;
@@ -55,6 +56,7 @@ dc_status dc_canvas_new(dc_canvas **canvas, int width, int height) {
 void dc_canvas_free(dc_canvas *c) {
     if (!c) return;
     void *all[] = {c->depth,
+                   c->far,
                    c->top,
                    c->sample,
                    c->ray_u,
@@ -110,6 +112,8 @@ static void clean(dc_canvas *c) {
         c->depth[k] = far;
         c->top[k] = -1;
     }
+    for (size_t k = 0; k < samples / DC_RENDER_SAMPLES; k++)
+        c->far[k] = far;
     c->records.count = c->found.count = c->lattices.count = c->fragments.count = 0;
     c->lattice_of.count = 0;
     for (int k = 0; k < 6 * c->scene->parts; k++) {

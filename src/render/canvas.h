@@ -25,9 +25,9 @@ enum {
 // A shape's corners as a camera (or a light) sees them.
 typedef struct dc_seen {
     int most;
-    float *x, *y,
-        *z; // in pixels; of a camera z is 1 / depth, and <= 0 marks what is not to be used as it is
-    int32_t *ix, *iy; // x and y in DC_FINE parts of a pixel
+    float *x, *y; // of a light: in texels of its map
+    float *z;     // of a light its depth; of a camera 1 / depth, and <= 0: not to be used as it is
+    int32_t *ix, *iy; // of a camera: in DC_FINE parts of a pixel
 } dc_seen;
 
 // A triangle of which at least one sample was seen when it was drawn, and its fragments, which are in a row.
@@ -82,6 +82,7 @@ struct dc_canvas {
     float cosine[DC_RENDER_LIGHTS]; // of a spot's cutoff
     float focal[2], centre[2];      // pixels a unit of x / depth; where the axis meets the canvas
     float *depth;                   // (rows, width, 4) 1 / depth
+    float *far;                     // (rows, width) the farthest sample's depth
     int32_t *top;                   // (rows, width, 4) records, -1: none
     uint8_t *sample;                // (rows, width, 4, 3)
     double *ray_u, *ray_v;          // (width + 2), (height + 2): of pixels' middles, 1 ahead

@@ -7,7 +7,7 @@
 // Samples of a pixel, in eighths; rows go up.
 static const int at_x[DC_RENDER_SAMPLES] = {3, 7, 1, 5}, at_y[DC_RENDER_SAMPLES] = {1, 3, 5, 7};
 
-enum { EIGHTH = DC_FINE / 8 };
+enum { EIGHTH = DC_FINE / 8, CHUNK = 256 }; // triangles that are looked through at a time
 
 typedef struct corner {
     int64_t x, y;
@@ -97,11 +97,15 @@ static void keep_pixel(dc_canvas *c, size_t at, int hit, const float here[DC_REN
         *r = new;
         *record = c->records.count - 1;
     }
-    for (int i = 0; i < DC_RENDER_SAMPLES; i++)
+    float *depth = c->depth + at, far = INFINITY;
+    for (int i = 0; i < DC_RENDER_SAMPLES; i++) {
         if (hit >> i & 1) {
-            c->depth[at + (size_t)i] = here[i];
+            depth[i] = here[i];
             c->top[at + (size_t)i] = *record;
         }
+        far = depth[i] < far ? depth[i] : far;
+    }
+    c->far[at / DC_RENDER_SAMPLES] = far;
 }
 
 // new.part < 0: hits are listed, not kept.
@@ -223,10 +227,29 @@ static inline int32_t upper(int32_t a, int32_t b) {
     return a > b ? a : b;
 }
 
-// Whether a triangle may cover a sample of the band: it faces the eye, and there is a sample between its
-// least and its greatest corner. Written so that the compiler does many at a time.
-static inline bool may_cover(const dc_seen *s, const int32_t *of, int32_t right, int32_t low,
-                             int32_t high) {
+// Whether a triangle within a pixel covers one of its samples. Corners from the pixel's own.
+static inline bool covers(int32_t ax, int32_t ay, int32_t bx, int32_t by, int32_t dx, int32_t dy) {
+    int32_t x[4] = {ax, bx, dx, ax}, y[4] = {ay, by, dy, ay}, out[DC_RENDER_SAMPLES] = {0};
+    for (int k = 0; k < 3; k++) {
+        int32_t right = x[k + 1] - x[k], up = y[k + 1] - y[k];
+        int32_t ours = ((up < 0) | ((up == 0) & (right > 0))) - 1;
+        for (int i = 0; i < DC_RENDER_SAMPLES; i++)
+            out[i] |= right * (at_y[i] * EIGHTH - y[k]) - up * (at_x[i] * EIGHTH - x[k]) + ours;
+    }
+    return (out[0] & out[1] & out[2] & out[3]) >= 0;
+}
+
+// Where triangles count: the band, and how far each pixel's farthest sample is.
+typedef struct field {
+    int32_t right, low, high;
+    int width, row, rows;
+    const float *far;
+} field;
+
+// Whether a triangle may cover a sample of the band that is not nearer: it faces the eye, and there is a sample between
+// its least and its greatest corner; within a single pixel, it does cover one, and is not behind all of them.
+// Written so that the compiler does many at a time.
+static inline bool may_cover(const dc_seen *s, const int32_t *of, const field *f) {
     int32_t a = of[0], b = of[1], d = of[2];
     int32_t ax = s->ix[a], ay = s->iy[a], bx = s->ix[b], by = s->iy[b], dx = s->ix[d],
             dy = s->iy[d];
@@ -235,34 +258,42 @@ static inline bool may_cover(const dc_seen *s, const int32_t *of, int32_t right,
     int32_t y0 = lower(ay, lower(by, dy)), y1 = upper(ay, upper(by, dy));
     int32_t column = (x0 + 31) >> 8, row = (y0 + 31) >> 8; // of the first samples not before it
     bool one = (column == (x1 - 32) >> 8) & (row == (y1 - 32) >> 8); // a single pixel
-    int32_t l = x0 - column * DC_FINE, r = x1 - column * DC_FINE;
-    int32_t d0 = y0 - row * DC_FINE, d1 = y1 - row * DC_FINE;
-    bool first = (l <= 96) & (r >= 96) & (d0 <= 32) & (d1 >= 32);
-    bool second = (l <= 224) & (r >= 224) & (d0 <= 96) & (d1 >= 96);
-    bool third = (l <= 32) & (r >= 32) & (d0 <= 160) & (d1 >= 160);
-    bool fourth = (l <= 160) & (r >= 160) & (d0 <= 224) & (d1 >= 224);
+    int32_t l = column * DC_FINE, m = row * DC_FINE;                 // of the pixel's corner
     bool ahead = u - v > -1e-6f * (fabsf(u) + fabsf(v));
-    bool within = (x1 >= 32) & (x0 < right) & (y1 >= low) & (y0 < high);
+    bool within = (x1 >= 32) & (x0 < f->right) & (y1 >= f->low) & (y0 < f->high);
     bool some = (column <= (x1 - 32) >> 8) & (row <= (y1 - 32) >> 8);
-    bool near = !((s->z[a] > 0) & (s->z[b] > 0) & (s->z[d] > 0));
-    return near | (ahead & within & some & (!one | first | second | third | fourth));
+    float za = s->z[a], zb = s->z[b], zd = s->z[d];
+    float top = za > zb ? za : zb;
+    bool near = !((za > 0) & (zb > 0) & (zd > 0));
+    bool inside = some & one & (column >= 0) & (column < f->width) & (row >= f->row) &
+                  (row < f->row + f->rows);
+    float far = f->far[inside ? (row - f->row) * f->width + column : 0];
+    bool seen = (top > zd ? top : zd) * 1.000001f >= far;
+    int32_t all = inside ? -1 : 0; // others would be too far away to multiply
+    bool hit = inside & seen &
+               covers((ax - l) & all, (ay - m) & all, (bx - l) & all, (by - m) & all,
+                      (dx - l) & all, (dy - m) & all);
+    return near | (ahead & within & some & (!one | hit));
 }
 
-// The triangles of c->seen that are worth a closer look -> c->picked.
-static int pick(dc_canvas *c, const dc_shape *shape, bool flip) {
-    if (!dc_list_room(c, &c->picked, shape->triangles + 1, sizeof(int))) return 0;
-    int *picked = c->picked.data, count = 0;
-    uint8_t keep[256];
-    int32_t right = c->width * DC_FINE, low = c->row * DC_FINE, high = (c->row + c->rows) * DC_FINE;
-    for (int t0 = 0; t0 < shape->triangles; t0 += 256) {
-        int n = shape->triangles - t0 < 256 ? shape->triangles - t0 : 256;
-        const int32_t *of = shape->corner + 3 * t0;
-        for (int t = 0; t < n; t++)
-            keep[t] = may_cover(&c->seen, of + 3 * t, right, low, high);
-        for (int t = 0; t < n; t++) {
-            picked[count] = t0 + t;
-            count += keep[t] | flip;
-        }
+// The triangles of c->seen from `first` on that are worth a closer look -> picked.
+static int pick(const dc_canvas *c, const dc_shape *shape, bool flip, int first,
+                int picked[CHUNK + 1]) {
+    uint8_t keep[CHUNK];
+    field f = {.right = c->width * DC_FINE,
+               .low = c->row * DC_FINE,
+               .high = (c->row + c->rows) * DC_FINE,
+               .width = c->width,
+               .row = c->row,
+               .rows = c->rows,
+               .far = c->far};
+    int count = 0, n = shape->triangles - first < CHUNK ? shape->triangles - first : CHUNK;
+    const int32_t *of = shape->corner + 3 * first;
+    for (int t = 0; t < n; t++)
+        keep[t] = may_cover(&c->seen, of + 3 * t, &f);
+    for (int t = 0; t < n; t++) {
+        picked[count] = first + t;
+        count += keep[t] | flip;
     }
     return count;
 }
@@ -284,22 +315,25 @@ static void draw(dc_canvas *c, const dc_render_part *p, const dc_shape *shape, i
         sweep_over(c, &s, (dc_record){shape, part, t, 0, 0}, &record);
 }
 
+// What a chunk puts onto the canvas may hide triangles of later ones.
 void dc_raster_part(dc_canvas *c, int part, const dc_shape *shape) {
     const dc_render_part *p = &c->scene->part[part];
-    int count = pick(c, shape, p->flip);
-    const int *picked = c->picked.data;
-    for (int k = 0; k < count && !c->failed; k++)
-        draw(c, p, shape, part, picked[k]);
+    for (int first = 0; first < shape->triangles; first += CHUNK) {
+        int picked[CHUNK + 1], count = pick(c, shape, p->flip, first, picked);
+        for (int k = 0; k < count && !c->failed; k++)
+            draw(c, p, shape, part, picked[k]);
+    }
 }
 
 void dc_raster_clear(dc_canvas *c, int part, const dc_shape *shape,
                      void (*blend)(dc_canvas *, int part, const dc_shape *, int triangle)) {
     const dc_render_part *p = &c->scene->part[part];
-    int count = pick(c, shape, p->flip);
-    const int *picked = c->picked.data;
-    for (int k = 0; k < count && !c->failed; k++) {
-        c->hits.count = 0;
-        draw(c, p, shape, -1, picked[k]);
-        if (c->hits.count) blend(c, part, shape, picked[k]);
+    for (int first = 0; first < shape->triangles; first += CHUNK) {
+        int picked[CHUNK + 1], count = pick(c, shape, p->flip, first, picked);
+        for (int k = 0; k < count && !c->failed; k++) {
+            c->hits.count = 0;
+            draw(c, p, shape, -1, picked[k]);
+            if (c->hits.count) blend(c, part, shape, picked[k]);
+        }
     }
 }

@@ -36,6 +36,7 @@ typedef struct dc_shape {
     float *at[3];    // (vertices) each: x, y, z
     int32_t *corner; // (triangles, 3)
     float *normal;   // (triangles, 3, 3)
+    uint8_t *open;   // (triangles) 1: of a piece of which an edge has a triangle on one side alone
     float error;     // distance to the true shape, in its own units
 } dc_shape;
 
@@ -44,7 +45,6 @@ typedef struct dc_shapes {
     dc_shape level[DC_SHAPE_LEVELS];
     float middle[3], radius; // of a sphere around it
     dc_shape_light light;
-    bool closed; // no edge has a triangle on one side alone
 } dc_shapes;
 
 // Unit shapes, divided as MuJoCo divides them.

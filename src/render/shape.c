@@ -75,6 +75,7 @@ void dc_shape_fini(dc_shape *s) {
         free(s->at[a]);
     free(s->corner);
     free(s->normal);
+    free(s->open);
     *s = (dc_shape){0};
 }
 
@@ -88,7 +89,8 @@ bool dc_shape_reserve(dc_shape *s, int vertices, int triangles) {
         s->at[a] = malloc(v * sizeof(float));
     s->corner = malloc(3 * t * sizeof *s->corner);
     s->normal = malloc(9 * t * sizeof *s->normal);
-    return s->at[0] && s->at[1] && s->at[2] && s->corner && s->normal;
+    s->open = calloc(t, 1);
+    return s->at[0] && s->at[1] && s->at[2] && s->corner && s->normal && s->open;
 }
 
 // Join equal vertices.
@@ -270,8 +272,7 @@ dc_status dc_shapes_solid(dc_shapes *s, dc_solid solid, int slices, int stacks) 
     detail details[4];
     *s = (dc_shapes){.light = solid == DC_SOLID_PLANE ? DC_LIT_PIXELS
                               : solid == DC_SOLID_BOX ? DC_LIT_BOX
-                                                      : DC_LIT_CORNERS,
-                     .closed = solid != DC_SOLID_PLANE};
+                                                      : DC_LIT_CORNERS};
     int count = choose_details(solid, slices, stacks, details);
     for (int k = 0; k < count; k++) {
         corners c = {0};
@@ -283,6 +284,7 @@ dc_status dc_shapes_solid(dc_shapes *s, dc_solid solid, int slices, int stacks) 
             return status;
         }
         s->levels++;
+        memset(s->level[k].open, solid == DC_SOLID_PLANE, (size_t)s->level[k].triangles);
         // A little above 0 where only light would differ.
         s->level[k].error = k ? 1e-6f : 0;
         if (details[k].slices < slices)
@@ -295,7 +297,7 @@ dc_status dc_shapes_solid(dc_shapes *s, dc_solid solid, int slices, int stacks) 
 // ---- meshes ----
 
 dc_status dc_shapes_mesh(dc_shapes *s, const float *at, const float *normal, int triangles) {
-    *s = (dc_shapes){.light = DC_LIT_CORNERS, .closed = true};
+    *s = (dc_shapes){.light = DC_LIT_CORNERS};
     corners c = {0};
     for (int t = 0; t < triangles; t++) {
         vertex v[3];

@@ -95,10 +95,11 @@ void dc_view_corners(dc_canvas *c, const dc_render_part *part, const dc_shape *s
     place_part(s, part, m);
     const float *restrict px = shape->at[0], *restrict py = shape->at[1],
                           *restrict pz = shape->at[2];
-    float *restrict x = c->seen.x, *restrict y = c->seen.y, *restrict z = c->seen.z;
+    float *restrict z = c->seen.z;
     int32_t *restrict ix = c->seen.ix, *restrict iy = c->seen.iy;
     float fx = c->focal[0], fy = c->focal[1], cx = c->centre[0], cy = c->centre[1];
     float nearest = s->nearest, guard = 8192;
+#pragma omp simd
     for (int v = 0; v < shape->vertices; v++) {
         float right = m[0][0] * px[v] + m[0][1] * py[v] + m[0][2] * pz[v] + m[0][3];
         float up = m[1][0] * px[v] + m[1][1] * py[v] + m[1][2] * pz[v] + m[1][3];
@@ -107,8 +108,6 @@ void dc_view_corners(dc_canvas *c, const dc_render_part *part, const dc_shape *s
         bool usable = (ahead >= nearest) & (fabsf(u) < guard) & (fabsf(w) < guard);
         u = usable ? u : 0;
         w = usable ? w : 0;
-        x[v] = u;
-        y[v] = w;
         z[v] = usable ? over : -1;
         ix[v] = (int32_t)whole(u * DC_FINE);
         iy[v] = (int32_t)whole(w * DC_FINE);
