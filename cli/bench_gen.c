@@ -55,16 +55,19 @@ static dc_status measure(const dc_gen *gen, const dc_gen_rows *rows, int threads
 }
 
 // Room for the rows of EPISODES episodes in one piece.
-static dc_status take_rows(const dc_gen *gen, const dc_env_family *f, void **whole,
-                           dc_gen_rows *rows) {
+static dc_status take_rows(const dc_gen *gen, void **whole, dc_gen_rows *rows) {
+    const dc_env_spec *spec = dc_world_spec(gen->world);
+    const dc_env_family *f = spec->family;
     size_t n = (size_t)(EPISODES * gen->rows);
-    int64_t *p = *whole = calloc(n, dc_gen_row_bytes(f));
+    int64_t *p = *whole = calloc(n, dc_gen_row_bytes(spec));
     if (!p) return dc_fail(DC_NO_MEMORY, NULL, "no memory for %zu rows", n);
-    *rows = (dc_gen_rows){.extra = p, .obs = (float *)(p + n * (size_t)f->extra)};
-    rows->act = rows->obs + n * (size_t)f->obs;
+    *rows = (dc_gen_rows){.extra = p, .act = (float *)(p + n * (size_t)f->extra)};
     rows->qpos = rows->act + n * (size_t)f->act;
     rows->qvel = rows->qpos + n * (size_t)f->nq;
-    rows->terminals = (uint8_t *)(rows->qvel + n * (size_t)f->nv);
+    float *end = rows->qvel + n * (size_t)f->nv;
+    rows->obs = spec->visual ? NULL : end;
+    rows->terminals = (uint8_t *)(end + (spec->visual ? 0 : n * (size_t)f->obs));
+    rows->pictures = spec->visual ? rows->terminals + n : NULL;
     return DC_OK;
 }
 
@@ -93,7 +96,7 @@ static dc_status measure_all(const flags *f, const dc_gen *gen, double speed[2],
     const dc_env_family *family = dc_world_spec(gen->world)->family;
     dc_gen_rows rows;
     void *whole = NULL;
-    dc_status status = take_rows(gen, family, &whole, &rows);
+    dc_status status = take_rows(gen, &whole, &rows);
     if (status == DC_OK) status = measure(gen, &rows, 1, f->seconds / 2, &speed[0]);
     if (status == DC_OK) status = measure(gen, &rows, (int)f->threads, f->seconds / 2, &speed[1]);
     if (status == DC_OK && dc_gen_is_slow(family)) status = measure_cost(gen, &rows, own);

@@ -50,7 +50,7 @@ static dc_status take_output(dc_arena *arena, const dc_env_spec *spec, dc_replay
     size_t rows = (size_t)r->starts * (size_t)(r->steps + 1), word = sizeof(double);
     r->out_qpos = dc_arena_take(arena, rows * (size_t)spec->family->nq * word);
     r->out_qvel = dc_arena_take(arena, rows * (size_t)spec->family->nv * word);
-    r->out_obs = dc_arena_take(arena, rows * (size_t)spec->family->obs * word);
+    r->out_obs = dc_arena_take(arena, rows * (size_t)spec->obs * word);
     r->success = dc_arena_take(arena, rows);
     r->reward = dc_arena_take(arena, rows * word);
     r->out_goal = dc_arena_take(arena, (size_t)r->starts * (size_t)spec->goal * word);
@@ -66,7 +66,7 @@ static dc_status put(dc_npz_writer *writer, const dc_env_spec *spec, const dc_re
     const dc_env_family *f = spec->family;
     DC_TRY(dc_npz_writer_put(writer, "qpos", DC_F8, 3, (int64_t[]){s, t, f->nq}, r->out_qpos));
     DC_TRY(dc_npz_writer_put(writer, "qvel", DC_F8, 3, (int64_t[]){s, t, f->nv}, r->out_qvel));
-    DC_TRY(dc_npz_writer_put(writer, "obs", DC_F8, 3, (int64_t[]){s, t, f->obs}, r->out_obs));
+    DC_TRY(dc_npz_writer_put(writer, "obs", DC_F8, 3, (int64_t[]){s, t, spec->obs}, r->out_obs));
     DC_TRY(dc_npz_writer_put(writer, "success", DC_B1, 2, (int64_t[]){s, t}, r->success));
     DC_TRY(dc_npz_writer_put(writer, "reward", DC_F8, 2, (int64_t[]){s, t}, r->reward));
     DC_TRY(dc_npz_writer_put(writer, dc_env_target_name(f), DC_F8, 2, (int64_t[]){s, f->oracle},

@@ -41,7 +41,7 @@ static void env_json(const dc_env_spec *e, dc_text *out) {
     dc_text_add(out, ", {\"name\": \"%s\", \"about\": \"%s\", ", e->name, e->family->about);
     dc_text_add(out,
                 "\"obs\": %d, \"act\": %d, \"goal\": %d, \"oracle_goal\": %d, \"goal_at\": %d, ",
-                e->family->obs, e->family->act, e->goal, e->family->oracle, e->family->goal_at);
+                e->obs, e->family->act, e->goal, e->family->oracle, e->family->goal_at);
     dc_text_add(out, "\"nq\": %d, \"nv\": %d, \"horizon\": %d, \"tolerance\": ", e->family->nq,
                 e->family->nv, e->horizon);
     dc_json_number(out, e->family->tolerance);
@@ -53,19 +53,28 @@ static void env_json(const dc_env_spec *e, dc_text *out) {
     dc_text_add(out, "]}");
 }
 
+static void list_env(const dc_env_spec *e, bool json, dc_text *out) {
+    char obs[32];
+    if (json) {
+        env_json(e, out);
+        return;
+    }
+    snprintf(obs, sizeof obs, "%d", e->family->obs);
+    if (e->visual) snprintf(obs, sizeof obs, "%d x %d x 3", DC_VISUAL_SIDE, DC_VISUAL_SIDE);
+    dc_text_add(out, "%-29s %s: obs %s, act %d, %d tasks, %d steps\n", e->name, e->family->about,
+                obs, e->family->act, DC_TASKS, e->horizon);
+}
+
 static void list_envs(bool json, dc_text *out) {
     dc_env_spec e;
     if (json)
         dc_text_add(out, "{\"envs\": [{\"name\": \"lock-H\", \"about\": \"%s\"}", lock_about);
     else
-        dc_text_add(out, "%-24s %s\n", "lock-H", lock_about);
-    for (int r = 0; dc_env_row(&e, r); r++) {
-        if (json)
-            env_json(&e, out);
-        else
-            dc_text_add(out, "%-24s %s: obs %d, act %d, %d tasks, %d steps\n", e.name,
-                        e.family->about, e.family->obs, e.family->act, DC_TASKS, e.horizon);
-    }
+        dc_text_add(out, "%-29s %s\n", "lock-H", lock_about);
+    for (int r = 0; dc_env_row(&e, r); r++)
+        list_env(&e, json, out);
+    for (int r = 0; dc_env_row(&e, r); r++)
+        if (dc_env_make_visual(&e)) list_env(&e, json, out);
     dc_text_add(out, json ? "]}\n" : forms);
 }
 

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 // Episodes; zlib's level, numpy's own; bytes.
-enum { BATCH = 128, LEVEL = 6, FACTS_MAX = 1 << 16, PATH = DC_TEXT_MAX + 64 };
+enum { BATCH = 128, VISUAL_BATCH = 32, LEVEL = 6, FACTS_MAX = 1 << 16, PATH = DC_TEXT_MAX + 64 };
 enum { PART_PATH = PATH + 32 };
 static const double LARGE = 1e8; // bytes that are worth a word before they are written
 
@@ -45,7 +45,9 @@ enum { COLUMNS_MAX = 16, FILES_MAX = 2 * 999 };
 
 typedef struct maker {
     gen_set *set;
+    const dc_env_spec *spec;
     const dc_env_family *family;
+    int batch; // episodes
     int column_count;
     column columns[COLUMNS_MAX]; // in the order of files and of parts
     dc_pool *pool;
@@ -76,6 +78,7 @@ static void list_columns(maker *m) {
     bool trace = m->set->trace[0] != 0;
     const column all[] = {
         {"observations", DC_F4, f->obs, offsetof(dc_gen_rows, obs), false},
+        {"observations", DC_U1, DC_VISUAL_OBS, offsetof(dc_gen_rows, pictures), false},
         {"actions", DC_F4, f->act, offsetof(dc_gen_rows, act), false},
         {"terminals", DC_B1, 0, offsetof(dc_gen_rows, terminals), false},
         {"qpos", DC_F4, f->nq, offsetof(dc_gen_rows, qpos), false},
@@ -88,7 +91,10 @@ static void list_columns(maker *m) {
         {"ended", DC_B1, 0, offsetof(dc_gen_rows, ended), true},
     };
     for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
-        bool absent = all[k].at == offsetof(dc_gen_rows, extra) && !f->extra;
+        size_t other =
+            m->spec->visual ? offsetof(dc_gen_rows, obs) : offsetof(dc_gen_rows, pictures);
+        bool absent =
+            (all[k].at == offsetof(dc_gen_rows, extra) && !f->extra) || all[k].at == other;
         if (!absent && (trace || !all[k].trace)) m->columns[m->column_count++] = all[k];
     }
 }
@@ -104,7 +110,7 @@ static void *rows_of(const dc_gen_rows *r, const column *c) {
 }
 
 static dc_status take_rows(maker *m, dc_gen_rows *r) {
-    size_t n = (size_t)((m->largest < BATCH ? m->largest : BATCH) * m->set->gen.rows);
+    size_t n = (size_t)((m->largest < m->batch ? m->largest : m->batch) * m->set->gen.rows);
     for (int k = 0; k < m->column_count; k++) {
         void *rows = dc_arena_take(&m->arena, n * row_bytes(&m->columns[k]));
         if (!rows) return DC_NO_MEMORY;
@@ -121,9 +127,11 @@ static dc_status open_file(maker *m, const char *path, bool trace) {
     for (int k = 0; k < m->column_count; k++) {
         const column *c = &m->columns[k];
         dc_npz_writer *w = c->trace ? m->trace : m->file;
-        if (w)
-            DC_TRY(dc_npz_writer_add(w, c->name, c->type, c->width ? 1 : 0, (int64_t[]){c->width},
-                                     &m->array[k]));
+        bool picture = c->at == offsetof(dc_gen_rows, pictures);
+        const int64_t *shape =
+            picture ? (int64_t[]){DC_VISUAL_SIDE, DC_VISUAL_SIDE, 3} : (int64_t[]){c->width};
+        int ndim = picture ? 3 : c->width ? 1 : 0;
+        if (w) DC_TRY(dc_npz_writer_add(w, c->name, c->type, ndim, shape, &m->array[k]));
     }
     return DC_OK;
 }
@@ -174,15 +182,15 @@ static uint64_t hash_rows(const maker *m, const batch *b, const dc_gen_rows *row
 }
 
 // Where the batch lies that begins with this episode of a file.
-static void part_path(const char *file, int64_t episode, char path[PART_PATH]) {
-    snprintf(path, PART_PATH, "%s.part-%04" PRId64, file, episode / BATCH);
+static void part_path(const maker *m, const char *file, int64_t episode, char path[PART_PATH]) {
+    snprintf(path, PART_PATH, "%s.part-%04" PRId64, file, episode / m->batch);
 }
 
 static dc_status keep(const maker *m, const batch *b) {
     char path[PART_PATH];
     dc_text head;
     dc_save save;
-    part_path(m->path, b->first - m->first, path);
+    part_path(m, m->path, b->first - m->first, path);
     dc_text_init(&head);
     dc_status status = part_head(m, b, hash_rows(m, b, &m->rows[1]), &head);
     if (status == DC_OK) status = dc_save_open_inside(&save, path);
@@ -220,7 +228,7 @@ static dc_status copy_part(const maker *m, const batch *b, const dc_map *map, bo
 static dc_status recall(const maker *m, batch *b) {
     char path[PART_PATH];
     dc_map map;
-    part_path(m->path, b->first - m->first, path);
+    part_path(m, m->path, b->first - m->first, path);
     b->kept = false;
     bool exists = false;
     if (m->keeps) DC_TRY(dc_file_find(path, &exists));
@@ -233,23 +241,23 @@ static dc_status recall(const maker *m, batch *b) {
     return status;
 }
 
-static void drop_parts(const char *file, int64_t count) {
+static void drop_parts(const maker *m, const char *file, int64_t count) {
     char path[PART_PATH];
-    for (int64_t done = 0; done < count; done += BATCH) {
-        part_path(file, done, path);
+    for (int64_t done = 0; done < count; done += m->batch) {
+        part_path(m, file, done, path);
         unlink(path);
     }
 }
 
 // Episodes of parts that are there.
-static int64_t count_kept(const char *file, int64_t count) {
+static int64_t count_kept(const maker *m, const char *file, int64_t count) {
     char path[PART_PATH];
     int64_t kept = 0;
-    for (int64_t done = 0; done < count; done += BATCH) {
-        part_path(file, done, path);
+    for (int64_t done = 0; done < count; done += m->batch) {
+        part_path(m, file, done, path);
         bool exists;
         if (dc_file_find(path, &exists) == DC_OK && exists)
-            kept += count - done < BATCH ? count - done : BATCH;
+            kept += count - done < m->batch ? count - done : m->batch;
     }
     return kept;
 }
@@ -275,8 +283,9 @@ static dc_status make_batch(maker *m, batch *b) {
 }
 
 static dc_status make_rows(maker *m, int64_t count) {
-    for (int64_t done = 0; done < count; done += BATCH) {
-        batch b = {.first = m->first + done, .count = count - done < BATCH ? count - done : BATCH};
+    for (int64_t done = 0; done < count; done += m->batch) {
+        batch b = {.first = m->first + done,
+                   .count = count - done < m->batch ? count - done : m->batch};
         DC_TRY(make_batch(m, &b));
         dc_gen_rows made = m->rows[0];
         m->rows[0] = m->rows[1];
@@ -286,7 +295,7 @@ static dc_status make_rows(maker *m, int64_t count) {
     DC_TRY(pack(m));
     if (m->trace) DC_TRY(dc_npz_writer_save(m->trace));
     DC_TRY(dc_npz_writer_save(m->file));
-    if (m->keeps) drop_parts(m->path, count);
+    if (m->keeps) drop_parts(m, m->path, count);
     return DC_OK;
 }
 
@@ -470,14 +479,14 @@ static dc_status look(maker *m) {
         part p = part_of(s, k / 2, k % 2);
         DC_TRY(find_missing(s, &p, &m->missing[k]));
         if (!m->missing[k]) continue;
-        if (m->keeps) kept += count_kept(p.path, p.count);
+        if (m->keeps) kept += count_kept(m, p.path, p.count);
         m->all += p.count;
         m->largest = p.count > m->largest ? p.count : m->largest;
     }
-    double rows = (double)s->gen.rows, row = (double)dc_gen_row_bytes(m->family);
+    double rows = (double)s->gen.rows, row = (double)dc_gen_row_bytes(m->spec);
     double raw = m->keeps && m->largest > kept ? (double)(m->largest - kept) * row * rows : 0;
     double twice = (double)(m->all + m->largest) * rows; // rows in files and in what makes one
-    m->need = twice * dc_gen_packed_bytes(m->family) + raw;
+    m->need = twice * dc_gen_packed_bytes(m->spec) + raw;
     m->most = twice * row + raw;
     return DC_OK;
 }
@@ -525,7 +534,7 @@ static void drop_leftovers(const maker *m) {
     drop_unfinished(s);
     for (int k = 0; m->keeps && k < 2 * s->shards; k++) {
         part p = part_of(s, k / 2, k % 2);
-        if (find_missing(s, &p, &missing) == DC_OK && !missing) drop_parts(p.path, p.count);
+        if (find_missing(s, &p, &missing) == DC_OK && !missing) drop_parts(m, p.path, p.count);
     }
 }
 
@@ -571,9 +580,9 @@ static dc_status make_missing(maker *m) {
 static dc_status play_parts(maker *m, const part *p, int *number) {
     m->path = p->path;
     m->first = p->first;
-    for (int64_t done = 0; done < p->count; done += BATCH) {
+    for (int64_t done = 0; done < p->count; done += m->batch) {
         int64_t left = p->count - done;
-        batch b = {.first = p->first + done, .count = left < BATCH ? left : BATCH};
+        batch b = {.first = p->first + done, .count = left < m->batch ? left : m->batch};
         if (!is_ours((*number)++)) continue;
         DC_TRY(make_batch(m, &b));
         dc_gen_rows made = m->rows[0];
@@ -655,8 +664,9 @@ static dc_status make_set(maker *m) {
 }
 
 dc_status gen_set_make(gen_set *set) {
-    maker m = {
-        .set = set, .family = dc_world_spec(set->gen.world)->family, .showing = ATOMIC_FLAG_INIT};
+    const dc_env_spec *spec = dc_world_spec(set->gen.world);
+    maker m = {.set = set, .spec = spec, .family = spec->family, .showing = ATOMIC_FLAG_INIT};
+    m.batch = spec->visual ? VISUAL_BATCH : BATCH;
     dc_arena_init(&m.arena, 0);
     dc_status status = make_set(&m);
     dc_pool_free(m.pool);

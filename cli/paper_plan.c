@@ -135,7 +135,7 @@ static dc_status size_set(const dc_paper_scale *s, int64_t transitions, dc_env_s
     if (transitions) set->episodes = (transitions - 1) / (set->rows - 1) + 1;
     set->shards = set->episodes > SHARD_FROM ? (int)((set->episodes - 1) / SHARD + 1) : 0;
     double all = 1.1 * (double)set->episodes * (double)set->rows; // with those for validation
-    set->bytes = all * dc_gen_packed_bytes(spec->family);
+    set->bytes = all * dc_gen_packed_bytes(spec);
     if (set->shards) set->bytes += all / 1.1 * 4 * (spec->family->obs + spec->family->act);
     return dc_gen_experts_find(spec);
 }

@@ -15,7 +15,7 @@ static const dc_env_spec *spec_of(const dcrl_env *env) {
 
 dc_status dc_handle_init(dcrl_env *e, const dc_world *world, uint64_t seed) {
     const dc_env_spec *spec = dc_world_spec(world);
-    size_t act = (size_t)spec->family->act, obs = (size_t)spec->family->obs;
+    size_t act = (size_t)spec->family->act, obs = (size_t)spec->obs;
     e->seed = seed;
     DC_TRY(dc_env_new(&e->env, world, dc_draws_philox(&e->draws, seed, 0)));
     e->action = calloc(act + obs + (size_t)spec->goal, sizeof *e->action);
@@ -65,7 +65,7 @@ dc_status dc_handle_reset(dcrl_env *e, int task) {
     e->steps = 0;
     e->env.draws = dc_draws_philox(&e->draws, e->seed, e->episode++);
     DC_TRY(e->given ? reset_given(e, task) : dc_env_reset(&e->env, task, e->goal));
-    dc_env_observe(&e->env, e->obs);
+    DC_TRY(dc_env_observe(&e->env, e->obs));
     DC_TRY(dc_env_check(&e->env, e->obs));
     e->task = task;
     return DC_OK;
@@ -117,7 +117,7 @@ void dcrl_env_close(dcrl_env *env) {
 // ---- facts ----
 
 static dcrl_status give_facts(const dc_env_spec *s, dcrl_env_facts *facts) {
-    *facts = (dcrl_env_facts){.sizes = {s->family->obs, s->goal, s->family->act},
+    *facts = (dcrl_env_facts){.sizes = {s->obs, s->goal, s->family->act},
                               .tasks = s->task ? 1 : DC_TASKS,
                               .horizon = s->horizon};
     snprintf(facts->name, sizeof facts->name, "%s", s->name);
@@ -143,7 +143,7 @@ dcrl_status dcrl_env_list(int index, dcrl_env_facts *facts) {
 dcrl_sizes dcrl_env_sizes(const dcrl_env *env) {
     if (!env) return (dcrl_sizes){0, 0, 0};
     const dc_env_spec *s = spec_of(env);
-    return (dcrl_sizes){s->family->obs, s->goal, s->family->act};
+    return (dcrl_sizes){s->obs, s->goal, s->family->act};
 }
 
 int dcrl_env_tasks(const dcrl_env *env) {
@@ -236,7 +236,7 @@ dcrl_status dcrl_env_reset(dcrl_env *env, int task, float *observation, float *g
     const dc_env_spec *s = spec_of(env);
     dc_status status = dc_handle_reset(env, task);
     if (status != DC_OK) return dc_api_status(status);
-    narrow(env->obs, s->family->obs, observation);
+    narrow(env->obs, s->obs, observation);
     narrow(env->goal, s->goal, goal);
     return dc_api_status(DC_OK);
 }
@@ -252,7 +252,7 @@ dcrl_status dcrl_env_step(dcrl_env *env, const float *action, float *observation
         env->action[k] = (double)action[k];
     dc_status status = dc_handle_step(env, true, &outcome);
     if (status != DC_OK) return dc_api_status(status);
-    narrow(env->obs, s->family->obs, observation);
+    narrow(env->obs, s->obs, observation);
     *success = outcome.success;
     return dc_api_status(DC_OK);
 }

@@ -46,7 +46,7 @@ static dc_status check_sizes(const dc_run_options *o, const dc_dataset *data) {
     DC_TRY(dc_env_find(&spec, o->env));
     for (int c = 0; c < 2; c++) {
         const dc_column *column = dc_dataset_column(data, names[c]);
-        int want = c == 0 ? spec.family->obs : spec.family->act, is = column ? column->width : 0;
+        int want = c == 0 ? spec.obs : spec.family->act, is = column ? column->width : 0;
         if (is != want)
             return dc_fail(DC_BAD_INPUT, "give the data of that environment",
                            "%s of %s have %d columns, %s has %d",

@@ -62,7 +62,7 @@ static dc_status open_vec(dcrl_vec *v, const char *name, uint64_t seed, int thre
     DC_TRY(dc_env_find(&spec, name));
     DC_TRY(dc_world_new(&v->world, &spec));
     if (threads != 1 && v->count > 1) DC_TRY(dc_pool_new(&v->pool, threads));
-    v->obs = spec.family->obs;
+    v->obs = spec.obs;
     v->goal = spec.goal;
     v->act = spec.family->act;
     v->copies = calloc((size_t)v->count, sizeof *v->copies);

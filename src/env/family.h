@@ -35,7 +35,8 @@ struct mjvCamera_;
 struct dc_world {
     dc_env_spec spec;
     struct mjModel_ *model; // of families on MuJoCo: what is simulated; never written to
-    void *own; // Nullable: the family's own data that copies share, made by dc_sim.prepare
+    void *own;     // Nullable: the family's own data that copies share, made by dc_sim.prepare
+    dc_view *view; // Nullable: draws observations, in visual form
 };
 
 typedef void dc_work(void *ctx);
@@ -54,12 +55,19 @@ typedef struct dc_engine {
     dc_status (*save)(const struct mjModel_ *model, const char *path);
     void (*drop)(struct mjModel_ *model); // Nullable: model
     dc_status (*view)(dc_view **view, const dc_env_spec *spec, const dc_view_options *options);
+    // What is seen of a copy as it stands, as numbers for dc_view_ops.develop: where its bodies are, whether or not
+    // that was computed anew after the last physics step. Nullable, together: no visual form.
+    int (*shot_size)(const dc_world *world);
+    void (*shoot)(const dc_env *env, double *shot);
 } dc_engine;
 
 // A renderer's side of env/view.h. Its own struct begins with a dc_view.
 typedef struct dc_view_ops {
     dc_status (*draw)(dc_view *view, const dc_states *states, const int64_t *rows, int count,
                       uint8_t *rgb);
+    // Draw what was seen (dc_engine.shoot) of a state with these extra numbers. By any number of threads at a time.
+    // Nullable: no visual form
+    dc_status (*develop)(dc_view *view, const double *shot, const double *extra, uint8_t *rgb);
     double (*rate)(const dc_view *view);
     void (*free)(dc_view *view);
 } dc_view_ops;
@@ -82,7 +90,8 @@ typedef struct dc_sim {
     const dc_engine *engine;
     int substeps; // physics steps of a control step
 
-    // Worlds. `whole`: with everything that is drawn; else only what physics needs. The caller owns *model.
+    // Worlds. `whole`: with everything that is drawn, in visual form in its colours; else only what physics needs. The
+    // caller owns *model.
     dc_status (*model)(const dc_env_spec *spec, bool whole, struct mjModel_ **model);
     dc_status (*prepare)(dc_world *world); // Nullable: fill in world->own
     void (*release)(dc_world *world); // Nullable: free what prepare made, also if it failed halfway
@@ -97,7 +106,7 @@ typedef struct dc_sim {
     void (*set)(dc_env *env, const double *qpos, const double *qvel, const double *extra);
     void (*step)(dc_env *env, const double *action); // a control step
     void (*after)(dc_env *env); // Nullable: follows observe and outcome, such as a teleport
-    void (*observe)(const dc_env *env, double *obs);
+    void (*observe)(const dc_env *env, double *obs); // the state's observation, in visual form, too
     dc_outcome (*outcome)(const dc_env *env);
     // Nullable: numbers of a state beside qpos and qvel.
     void (*extra)(const dc_env *env, double *extra);
@@ -106,6 +115,7 @@ typedef struct dc_sim {
 
     // Pictures. OGBench's view is the model's camera of that name, or one that is set up.
     const char *camera;                                              // Nullable
+    const char *visual_camera;                                       // Nullable: no visual form
     void (*aim)(const dc_env_spec *spec, struct mjvCamera_ *camera); // if camera is NULL
     void (*paint)(const dc_scene *scene);                            // Nullable
 
@@ -158,6 +168,10 @@ typedef struct dc_family_ops {
 #define DC_FAMILY(name) extern const dc_family_ops dc_##name;
 #include "env/families.def"
 #undef DC_FAMILY
+
+// For resets: the goal, as a policy sees it, is what would be observed now. In visual form it is written when the reset
+// is over, and must not be oracle.
+void dc_goal_is_now(dc_env *env, double *goal);
 
 // The simulation of an environment (sim.c). Errors: DC_UNSUPPORTED where this build has none.
 dc_status dc_sim_need(const dc_env_spec *spec, const dc_sim **sim);

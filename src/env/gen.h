@@ -24,7 +24,8 @@
 
 // Rows of episodes, one after the other.
 typedef struct dc_gen_rows {
-    float *obs;         // (rows, obs)
+    float *obs;         // (rows, obs) NULL in visual form
+    uint8_t *pictures;  // (rows, DC_VISUAL_OBS) of the visual form alone; else NULL
     float *act;         // (rows, act)
     float *qpos;        // (rows, nq)
     float *qvel;        // (rows, nv)
@@ -77,7 +78,10 @@ dc_status dc_gen_init(dc_gen *gen, const dc_env_spec *spec, dc_data_kind kind, i
 dc_status dc_gen_play(const dc_gen *gen, int64_t first, int64_t count, const dc_gen_rows *out,
                       dc_pool *pool);
 
-size_t dc_gen_row_bytes(const dc_env_family *family); // of a row, in memory and unpacked in a file
+size_t dc_gen_row_bytes(const dc_env_spec *spec); // of a row, in memory and unpacked in a file
+// Write what is observed (spec.obs) into a row.
+void dc_gen_put_obs(const dc_gen_rows *out, const dc_env_spec *spec, int64_t row,
+                    const double *obs);
 
 // What the script alone takes of a row, in seconds of this thread's processor time, measured on a
 // copy; 0 where that is not known.
@@ -86,7 +90,7 @@ dc_status dc_gen_time_script(const dc_gen *gen, dc_env *env, double *seconds);
 bool dc_gen_is_slow(
     const dc_env_family *family); // finished files are kept, and an unfinished set is continued
 bool dc_gen_has_trace(const dc_env_family *family);
-double dc_gen_packed_bytes(const dc_env_family *family); // of a row in a file, with some to spare
+double dc_gen_packed_bytes(const dc_env_spec *spec); // of a row in a file, with some to spare
 int64_t
 dc_gen_hundred(const dc_env_spec *spec); // episodes of its set of 100 million transitions; 0: none
 

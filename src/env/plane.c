@@ -42,6 +42,7 @@ dc_status dc_plane_find(const dc_plane **plane, const char *name) {
 dc_status dc_plane_world(const dc_plane *plane, dc_world **world) {
     dc_env_spec spec = {.family = plane->family,
                         .maze = &dc_maze_plane,
+                        .obs = plane->family->obs,
                         .goal = plane->family->oracle,
                         .oracle = true,
                         .horizon = plane->horizon};

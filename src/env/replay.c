@@ -43,15 +43,15 @@ static dc_status begin(const dc_replay *r, dc_env *env, int64_t s) {
 
 static dc_status play(const dc_replay *r, dc_env *env, int64_t s) {
     const dc_env_family *f = dc_world_spec(env->world)->family;
-    int64_t row = s * (r->steps + 1);
+    int64_t row = s * (r->steps + 1), obs = dc_world_spec(env->world)->obs;
     DC_TRY(begin(r, env, s));
     memcpy(r->out_target + f->oracle * s, env->goal, (size_t)f->oracle * sizeof *env->goal);
-    dc_env_observe(env, r->out_obs + row * f->obs);
+    DC_TRY(dc_env_observe(env, r->out_obs + row * obs));
     put_state(r, env, row, dc_env_outcome(env));
     for (int64_t t = 0; t < r->steps; t++) {
         dc_outcome outcome;
         DC_TRY(dc_env_step(env, r->actions + (s * r->steps + t) * f->act,
-                           r->out_obs + (++row) * f->obs, &outcome));
+                           r->out_obs + (++row) * obs, &outcome));
         put_state(r, env, row, outcome);
     }
     return DC_OK;

@@ -12,8 +12,10 @@
 // ---- worlds ----
 
 static dc_status build_world(dc_world *w, const dc_sim *sim) {
+    dc_view_options picture = {.width = DC_VISUAL_SIDE, .height = DC_VISUAL_SIDE};
     DC_TRY(sim->model(&w->spec, false, &w->model));
-    return sim->prepare ? sim->prepare(w) : DC_OK;
+    if (sim->prepare) DC_TRY(sim->prepare(w));
+    return w->spec.visual ? dc_view_new(&w->view, &w->spec, &picture) : DC_OK;
 }
 
 dc_status dc_sim_need(const dc_env_spec *spec, const dc_sim **sim) {
@@ -43,6 +45,7 @@ void dc_world_free(dc_world *world) {
     if (!world) return;
     const dc_sim *sim = world->spec.family->ops->sim;
     if (sim->release) sim->release(world);
+    dc_view_free(world->view);
     sim->engine->drop(world->model);
     free(world);
 }
@@ -73,6 +76,10 @@ static void open_env(void *ctx) {
     const dc_sim *sim = dc_sim_of(env);
     env->own = sim->own ? calloc(1, sim->own) : NULL;
     if (sim->own && !env->own) return;
+    bool visual = env->world->spec.visual;
+    size_t size = visual ? DC_EXTRA_MAX + (size_t)sim->engine->shot_size(env->world) : 0;
+    env->shot = visual ? calloc(size, sizeof *env->shot) : NULL;
+    if (visual && !env->shot) return;
     o->done = (!sim->open || sim->open(env)) && sim->engine->open(env);
 }
 
@@ -92,6 +99,7 @@ void dc_env_free(dc_env *env) {
     sim->engine->close(env);
     if (env->own && sim->close) sim->close(env);
     free(env->own);
+    free(env->shot);
     *env = (dc_env){0};
 }
 
@@ -107,8 +115,35 @@ void dc_env_extra(const dc_env *env, double *extra) {
     if (env->world->spec.family->extra) dc_sim_of(env)->extra(env, extra);
 }
 
-void dc_env_observe(const dc_env *env, double *obs) {
-    dc_sim_of(env)->observe(env, obs);
+// In the simulator's guard: what is observed, or what is seen of it.
+static void look(dc_env *env, double *obs) {
+    const dc_sim *sim = dc_sim_of(env);
+    if (!env->world->spec.visual) {
+        sim->observe(env, obs);
+        return;
+    }
+    dc_env_extra(env, env->shot);
+    sim->engine->shoot(env, env->shot + DC_EXTRA_MAX);
+}
+
+// Outside of it: draw what was seen. The numbers of a picture are whole.
+static dc_status draw(const dc_env *env, double *obs) {
+    dc_view *view = env->world->view;
+    uint8_t rgb[DC_VISUAL_OBS];
+    if (!env->world->spec.visual) return DC_OK;
+    DC_TRY(view->ops->develop(view, env->shot + DC_EXTRA_MAX, env->shot, rgb));
+    for (int k = 0; k < DC_VISUAL_OBS; k++)
+        obs[k] = rgb[k];
+    return DC_OK;
+}
+
+dc_status dc_env_observe(dc_env *env, double *obs) {
+    look(env, obs);
+    return draw(env, obs);
+}
+
+void dc_goal_is_now(dc_env *env, double *goal) {
+    look(env, goal);
 }
 
 dc_outcome dc_env_outcome(const dc_env *env) {
@@ -135,19 +170,20 @@ static void step(void *ctx) {
     bool before = s->env->world->spec.task > 0; // single-task form judges the state acted on
     if (before) *s->outcome = sim->outcome(s->env);
     sim->step(s->env, s->action);
-    sim->observe(s->env, s->obs);
+    look(s->env, s->obs);
     if (!before) *s->outcome = sim->outcome(s->env);
     if (sim->after) sim->after(s->env);
 }
 
 dc_status dc_env_step(dc_env *env, const double *action, double *obs, dc_outcome *outcome) {
     DC_TRY(dc_env_guard(env, step, &(stepping){env, action, obs, outcome, 1}));
+    DC_TRY(draw(env, obs));
     return dc_env_check(env, obs);
 }
 
 dc_status dc_env_check(const dc_env *env, const double *obs) {
     const dc_env_spec *spec = &env->world->spec;
-    for (int k = 0; k < spec->family->obs; k++)
+    for (int k = 0; k < spec->obs; k++)
         if (!(fabs(obs[k]) <= FLT_MAX))
             return dc_fail(DC_NOT_FINITE, "check the state and the actions that were given",
                            "value %d of an observation of %s is NaN or Inf", k, spec->name);
@@ -190,6 +226,7 @@ static void reset(void *ctx) {
 dc_status dc_env_reset(dc_env *env, int task, double *goal) {
     int own = env->world->spec.task; // as the reference does, whatever is asked for
     DC_CHECK(task >= 1 && task <= DC_TASKS);
-    return dc_env_guard(env, reset,
-                        &(placing){.env = env, .task = (own ? own : task) - 1, .goal = goal});
+    DC_TRY(dc_env_guard(env, reset,
+                        &(placing){.env = env, .task = (own ? own : task) - 1, .goal = goal}));
+    return goal && !env->world->spec.oracle ? draw(env, goal) : DC_OK;
 }

@@ -35,6 +35,8 @@ typedef struct dc_env {
     struct mjData_ *data;
     double *qpos, *qvel;
     void *own;
+    double *
+        shot; // Nullable: in visual form, extra numbers (DC_EXTRA_MAX) and what is seen, until it is drawn
 } dc_env;
 
 typedef struct dc_outcome {
@@ -53,14 +55,15 @@ dc_status dc_env_reset(dc_env *env, int task, double *goal);
 // Put the environment into a state, qpos (nq), qvel (nv) and extra (extra), as if it had just been
 // made. Nullable: extra (all 0)
 dc_status dc_env_set(dc_env *env, const double *qpos, const double *qvel, const double *extra);
-// Take an action (act); writes the observation (obs) that belongs to it. After a teleport the
+// Take an action (act); writes the observation (spec.obs) that belongs to it. After a teleport the
 // observation is still the one before the jump.
 dc_status dc_env_step(dc_env *env, const double *action, double *obs, dc_outcome *outcome);
-// Errors: DC_NOT_FINITE for an observation (obs) that is NaN or infinite as float32.
+// Errors: DC_NOT_FINITE for an observation (spec.obs) that is NaN or infinite as float32.
 dc_status dc_env_check(const dc_env *env, const double *obs);
 
-// The state now: obs (obs), qpos (nq), qvel (nv), extra (extra); success of the state itself.
-void dc_env_observe(const dc_env *env, double *obs);
+// What is observed now: obs (spec.obs). Errors: of drawing it, in visual form.
+dc_status dc_env_observe(dc_env *env, double *obs);
+// The state now: qpos (nq), qvel (nv), extra (extra); success of the state itself.
 const double *dc_env_qpos(const dc_env *env);
 const double *dc_env_qvel(const dc_env *env);
 void dc_env_extra(const dc_env *env, double *extra);

@@ -19,11 +19,13 @@ enum { FAMILIES = sizeof families / sizeof families[0] };
 
 // ---- names ----
 
+static const char visual[] = "visual-";
+
 // FAMILY-VARIANT or FAMILY, then the tail.
 static void write_name(dc_env_spec *spec, const char *tail) {
     const char *variant = spec->variant;
-    snprintf(spec->name, sizeof spec->name, "%s%s%s%s", spec->family->name, variant ? "-" : "",
-             variant ? variant : "", tail);
+    snprintf(spec->name, sizeof spec->name, "%s%s%s%s%s", spec->visual ? visual : "",
+             spec->family->name, variant ? "-" : "", variant ? variant : "", tail);
 }
 
 bool dc_env_row(dc_env_spec *spec, int index) {
@@ -36,7 +38,7 @@ bool dc_env_row(dc_env_spec *spec, int index) {
                                   .maze = e->maze,
                                   .tasks = e->tasks,
                                   .horizon = e->horizon};
-            spec->goal = spec->family->obs;
+            spec->obs = spec->goal = spec->family->obs;
             write_name(spec, "-v0");
             return true;
         }
@@ -95,13 +97,14 @@ static bool read_tail(dc_env_spec *spec, const char *rest) {
     return *rest == 0;
 }
 
-// The name written out, and the goal's size that follows from it.
+// The name written out, and the sizes that follow from it.
 static void complete(dc_env_spec *spec) {
     char tail[32] = "-v0";
     if (spec->oracle) snprintf(tail, sizeof tail, "-oraclerep-v0");
     if (spec->task) snprintf(tail, sizeof tail, "-singletask-task%d-v0", spec->task);
     write_name(spec, tail);
-    if (spec->oracle) spec->goal = spec->family->oracle;
+    spec->obs = spec->visual ? DC_VISUAL_OBS : spec->family->obs;
+    spec->goal = spec->oracle ? spec->family->oracle : spec->obs;
 }
 
 void dc_env_plain(dc_env_spec *spec) {
@@ -109,8 +112,14 @@ void dc_env_plain(dc_env_spec *spec) {
     spec->large = false;
     spec->oracle = false;
     spec->task = 0;
-    spec->goal = spec->family->obs;
     complete(spec);
+}
+
+bool dc_env_make_visual(dc_env_spec *spec) {
+    if (!spec->family->visual) return false;
+    spec->visual = true;
+    complete(spec);
+    return true;
 }
 
 void dc_env_data_name(const dc_env_spec *spec, dc_data_kind kind, bool hundred,
@@ -131,9 +140,12 @@ static dc_status unknown(const char *name) {
     dc_env_spec base[ROWS_MAX];
     const char *list[ROWS_MAX];
     size_t count = 0;
-    for (; count < ROWS_MAX && dc_env_row(&base[count], (int)count); count++) {
+    bool pictures = strncmp(name, visual, strlen(visual)) == 0;
+    for (int r = 0; count < ROWS_MAX && dc_env_row(&base[count], r); r++) {
+        if (pictures && !dc_env_make_visual(&base[count])) continue;
         write_name(&base[count], "");
         list[count] = base[count].name;
+        count++;
     }
     const char *near = dc_nearest(name, list, count);
     if (near)
@@ -143,9 +155,13 @@ static dc_status unknown(const char *name) {
 }
 
 dc_status dc_env_find(dc_env_spec *spec, const char *name) {
+    bool pictures = strncmp(name, visual, strlen(visual)) == 0;
+    const char *rest = pictures ? name + strlen(visual) : name;
     for (int r = 0; dc_env_row(spec, r); r++) {
         size_t n = strlen(spec->name) - strlen("-v0");
-        if (strncmp(name, spec->name, n) != 0 || !read_tail(spec, name + n)) continue;
+        if (strncmp(rest, spec->name, n) != 0 || !read_tail(spec, rest + n)) continue;
+        if (pictures && !spec->family->visual) break;
+        spec->visual = pictures;
         complete(spec);
         return DC_OK;
     }

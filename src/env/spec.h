@@ -3,9 +3,12 @@
 // env/sim builds a world from it. The facts themselves stand in the families' folders (families.def).
 //
 // A name is OGBench's, with the parts in brackets left out at will:
-//     FAMILY[-VARIANT][-DATA[-100m]][-oraclerep | -singletask[-taskK]][-v0]
+//     [visual-]FAMILY[-VARIANT][-DATA[-100m]][-oraclerep | -singletask[-taskK]][-v0]
 // where DATA is navigate, stitch or explore of a maze, play or noisy of an arm, and 100m an arm's or
 // humanoidmaze-giant-navigate's.
+//
+// In the visual form of an environment observations are pictures. Nothing else of it differs: what they
+// show is the family's model with other colours, seen by another camera (dc_sim.visual_camera).
 #ifndef DC_ENV_SPEC_H
 #define DC_ENV_SPEC_H
 
@@ -21,6 +24,9 @@ enum {
     DC_TARGET_MAX = 24, // numbers that say what a task wants
     DC_EXTRA_MAX = 24,  // numbers of a state beside qpos and qvel
     DC_PICKS_MAX = 3,
+    DC_VISUAL_SIDE = 64, // of a picture
+    DC_VISUAL_OBS = DC_VISUAL_SIDE * DC_VISUAL_SIDE * 3,
+    DC_OBS_MAX = DC_VISUAL_OBS, // values of an observation
 };
 
 typedef enum dc_data_kind {
@@ -51,7 +57,8 @@ typedef struct dc_env_family {
     const char *name, *about;
     const struct dc_family_ops *ops; // what it can do: env/family.h
     const void *own;                 // Nullable: facts that only its ops know
-    int obs, act, nq, nv;
+    int obs, act, nq, nv;            // obs: of a state's observation
+    bool visual;                     // there is a visual form
     int extra;        // numbers of a state beside qpos and qvel; ops->extra says what they are
     int goal_at;      // mazes: the goal's xy is qpos[goal_at], qpos[goal_at + 1]
     double tolerance; // success: position within this of the goal
@@ -72,14 +79,18 @@ typedef struct dc_env_spec {
     bool large;                 // of it the set of 100 million transitions
     bool oracle;                // goals are what counts of an observation, not all of it
     int task;                   // 1 ... 5: single-task form; 0: goal-conditioned
+    bool visual;                // observations are pictures, (side, side, 3) numbers 0 ... 255
+    int obs;                    // values of an observation
     int goal;                   // values of a goal
     int horizon;                // steps before an episode is cut off
 } dc_env_spec;
 
 // Read a name. Errors: DC_USAGE, with the nearest name.
 dc_status dc_env_find(dc_env_spec *spec, const char *name);
-// The plain environment of a form: neither data's word, nor oraclerep, nor single task.
+// The plain environment of a form, visual or not: neither data's word, nor oraclerep, nor single task.
 void dc_env_plain(dc_env_spec *spec);
+// The visual form of a plain environment; false if there is none.
+bool dc_env_make_visual(dc_env_spec *spec);
 // OGBench's name of a set of data: "cube-single-play-100m-v0". The form of the task does not matter.
 void dc_env_data_name(const dc_env_spec *spec, dc_data_kind kind, bool hundred,
                       char name[DC_ENV_NAME_MAX]);

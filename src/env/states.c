@@ -99,13 +99,17 @@ dc_status dc_states_script(dc_states *states, const dc_gen *gen, int64_t episode
     *states = (dc_states){0};
     dc_arena_init(&arena, 0);
     size_t n = (size_t)gen->rows, word = sizeof(float);
-    rows.obs = dc_arena_take(&arena, n * (size_t)f->obs * word);
+    if (spec->visual)
+        rows.pictures = dc_arena_take(&arena, n * DC_VISUAL_OBS);
+    else
+        rows.obs = dc_arena_take(&arena, n * (size_t)f->obs * word);
     rows.act = dc_arena_take(&arena, n * (size_t)f->act * word);
     rows.qpos = dc_arena_take(&arena, n * (size_t)f->nq * word);
     rows.qvel = dc_arena_take(&arena, n * (size_t)f->nv * word);
     rows.extra = dc_arena_take(&arena, n * (size_t)(f->extra + 1) * sizeof *rows.extra);
     rows.terminals = dc_arena_take(&arena, n);
-    bool all = rows.obs && rows.act && rows.qpos && rows.qvel && rows.extra && rows.terminals;
+    bool all = (rows.obs || rows.pictures) && rows.act && rows.qpos && rows.qvel && rows.extra &&
+               rows.terminals;
     dc_status status = all ? dc_gen_play(gen, episode, 1, &rows, NULL) : DC_NO_MEMORY;
     if (status == DC_OK) status = dc_states_new(states, spec, gen->rows);
     if (status == DC_OK) widen(rows.qpos, gen->rows * f->nq, states->qpos);

@@ -36,7 +36,7 @@ typedef struct evaluation { // all episodes together
 static void keep_position(evaluation *v, int e) {
     if (!v->paths) return;
     dc_path *path = &v->paths->path[e];
-    const double *obs = v->obs + (int64_t)e * v->spec->family->obs;
+    const double *obs = v->obs + (int64_t)e * v->spec->obs;
     path->xy[2 * path->count] = (float)obs[0];
     path->xy[2 * path->count + 1] = (float)obs[1];
     path->count++;
@@ -50,9 +50,9 @@ static dc_status start(evaluation *v, int e) {
     DC_TRY(dc_env_new(&x->env, v->world, draws));
     x->env.float_actions = true; // as a float32 policy's actions are
     DC_TRY(dc_env_reset(&x->env, e / v->per_task + 1, v->goal + (int64_t)e * v->spec->goal));
-    dc_env_observe(&x->env, v->obs + (int64_t)e * v->spec->family->obs);
+    DC_TRY(dc_env_observe(&x->env, v->obs + (int64_t)e * v->spec->obs));
     keep_position(v, e);
-    return dc_env_check(&x->env, v->obs + (int64_t)e * v->spec->family->obs);
+    return dc_env_check(&x->env, v->obs + (int64_t)e * v->spec->obs);
 }
 
 static void keep_error(episode *x) {
@@ -80,7 +80,7 @@ static void step_block(void *ctx, int a) {
     dc_outcome outcome = {0};
     for (int c = 0; c < act; c++)
         action[c] = (double)v->actions[(int64_t)a * act + c];
-    x->status = dc_env_step(&x->env, action, v->obs + (int64_t)e * v->spec->family->obs, &outcome);
+    x->status = dc_env_step(&x->env, action, v->obs + (int64_t)e * v->spec->obs, &outcome);
     x->steps++;
     x->success = outcome.success;
     x->done = outcome.success || x->steps >= v->spec->horizon;
@@ -90,7 +90,7 @@ static void step_block(void *ctx, int a) {
 
 // The rows of episodes that go on, one behind the other.
 static void pack(evaluation *v) {
-    int obs = v->spec->family->obs, goal = v->spec->goal;
+    int obs = v->spec->obs, goal = v->spec->goal;
     v->active_count = 0;
     for (int e = 0; e < v->count; e++) {
         if (v->episodes[e].done) continue;
@@ -185,7 +185,7 @@ static void count_up(const evaluation *v, dc_eval_score *score) {
 }
 
 static dc_status allocate(evaluation *v) {
-    size_t n = (size_t)v->count, obs = (size_t)v->spec->family->obs, goal = (size_t)v->spec->goal;
+    size_t n = (size_t)v->count, obs = (size_t)v->spec->obs, goal = (size_t)v->spec->goal;
     v->episodes = calloc(n, sizeof *v->episodes);
     v->obs = calloc(n * obs, sizeof *v->obs);
     v->goal = calloc(n * goal, sizeof *v->goal);
@@ -216,11 +216,11 @@ static dc_status evaluate(const dc_world *world, dc_actor *actor, int episodes, 
     const dc_env_spec *spec = dc_world_spec(world);
     DC_CHECK(episodes > 0 && episodes <= EPISODES_MAX && actor->rows >= episodes * DC_TASKS);
     DC_CHECK(spec->family->act <= 64);
-    if (actor->in != spec->family->obs + spec->goal || actor->act != spec->family->act)
+    if (actor->in != spec->obs + spec->goal || actor->act != spec->family->act)
         return dc_fail(DC_BAD_INPUT,
                        "evaluate with the environment that it was trained for (and its -oraclerep)",
                        "the policy takes %d values and gives %d, %s has %d + %d and %d", actor->in,
-                       actor->act, spec->name, spec->family->obs, spec->goal, spec->family->act);
+                       actor->act, spec->name, spec->obs, spec->goal, spec->family->act);
     evaluation v = {.world = world,
                     .spec = spec,
                     .count = episodes * DC_TASKS,

@@ -35,7 +35,7 @@ static dc_status set_scene(scene *s, const dc_world *world, int task, const doub
     dc_env env;
     DC_TRY(dc_env_new(&env, world, dc_draws_philox(&state, 0, 0)));
     dc_status status = dc_env_reset(&env, task, s->goal);
-    if (status == DC_OK) dc_env_observe(&env, s->obs);
+    if (status == DC_OK) status = dc_env_observe(&env, s->obs);
     dc_env_free(&env);
     memcpy(s->goal, goal, 2 * sizeof *goal);
     if (!s->spec->oracle) memcpy(s->goal + s->spec->family->goal_at, goal, 2 * sizeof *goal);
@@ -76,6 +76,9 @@ static dc_status ask_all(block *b, const scene *s, dc_value_map *map) {
 static dc_status check(const scene *s) {
     const dc_env_family *f = s->spec->family;
     int width = f->obs + s->spec->goal;
+    if (s->spec->visual)
+        return dc_fail(DC_UNSUPPORTED, "dcrl render shows its episodes",
+                       "there are no maps of %s: observations are pictures", s->spec->name);
     DC_CHECK(f->obs <= OBS_MAX && s->spec->goal <= OBS_MAX && s->actor->rows >= DC_MAP_ROWS);
     if (s->actor->in == width && s->actor->act == f->act) return DC_OK;
     return dc_fail(DC_BAD_INPUT, "take the environment that it was trained for",

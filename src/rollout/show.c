@@ -1,17 +1,19 @@
 // One episode of a policy, see show.h.
 #include "rollout/show.h"
 
-enum { OBS_MAX = 256, ACT_MAX = 64 };
+#include <stdlib.h>
+
+enum { ACT_MAX = 64 };
 
 typedef struct stage {
     const dc_env_spec *spec;
     dc_env env;
-    double obs[OBS_MAX], goal[OBS_MAX];
-    float row[2 * OBS_MAX], action[ACT_MAX];
+    double obs[DC_OBS_MAX], goal[DC_OBS_MAX];
+    float row[2 * DC_OBS_MAX], action[ACT_MAX];
 } stage;
 
 static dc_status ask(stage *s, dc_actor *actor, uint64_t moment) {
-    int obs = s->spec->family->obs;
+    int obs = s->spec->obs;
     for (int c = 0; c < obs; c++)
         s->row[c] = (float)s->obs[c];
     for (int c = 0; c < s->spec->goal; c++)
@@ -32,7 +34,7 @@ static dc_status step(stage *s, bool *success) {
 static dc_status play(const dc_show *show, stage *s, dc_actor *actor, const atomic_int *stop,
                       dc_states *states, bool *success) {
     DC_TRY(dc_env_reset(&s->env, show->task, s->goal));
-    dc_env_observe(&s->env, s->obs);
+    DC_TRY(dc_env_observe(&s->env, s->obs));
     DC_TRY(dc_states_new(states, s->spec, s->spec->horizon + 1));
     dc_states_put(states, 0, &s->env);
     states->count = 1;
@@ -48,26 +50,29 @@ static dc_status play(const dc_show *show, stage *s, dc_actor *actor, const atom
 
 static dc_status check(const dc_env_spec *spec, const dc_actor *actor) {
     const dc_env_family *f = spec->family;
-    DC_CHECK(f->obs <= OBS_MAX && spec->goal <= OBS_MAX && f->act <= ACT_MAX);
-    if (actor->in == f->obs + spec->goal && actor->act == f->act) return DC_OK;
+    DC_CHECK(spec->obs <= DC_OBS_MAX && spec->goal <= DC_OBS_MAX && f->act <= ACT_MAX);
+    if (actor->in == spec->obs + spec->goal && actor->act == f->act) return DC_OK;
     return dc_fail(DC_BAD_INPUT, "take the environment that it was trained for",
                    "the policy takes %d values and gives %d, %s needs %d and %d", actor->in,
-                   actor->act, spec->name, f->obs + spec->goal, f->act);
+                   actor->act, spec->name, spec->obs + spec->goal, f->act);
 }
 
 dc_status dc_show_play(const dc_show *show, const dc_world *world, dc_actor *actor,
                        const atomic_int *stop, dc_states *states, bool *success) {
     dc_philox_draws draws;
-    stage s = {.spec = dc_world_spec(world)};
     uint64_t number = (uint64_t)(show->task - 1) * (uint64_t)show->episodes;
     *states = (dc_states){0};
     *success = false;
-    DC_TRY(check(s.spec, actor));
+    DC_TRY(check(dc_world_spec(world), actor));
     number += (uint64_t)show->episode;
-    DC_TRY(dc_env_new(&s.env, world, dc_draws_philox(&draws, show->seed, number)));
-    s.env.float_actions = true; // as a float32 policy's actions are
-    dc_status status = play(show, &s, actor, stop, states, success);
-    dc_env_free(&s.env);
+    stage *s = calloc(1, sizeof *s); // too large for a small stack
+    if (!s) return dc_fail(DC_NO_MEMORY, NULL, "no memory to play an episode");
+    s->spec = dc_world_spec(world);
+    dc_status status = dc_env_new(&s->env, world, dc_draws_philox(&draws, show->seed, number));
+    s->env.float_actions = true; // as a float32 policy's actions are
+    if (status == DC_OK) status = play(show, s, actor, stop, states, success);
+    dc_env_free(&s->env);
+    free(s);
     if (status != DC_OK) dc_states_free(states);
     return status;
 }

@@ -28,13 +28,11 @@ static dc_status check_sizes(const dc_env_spec *spec, const dc_agent_options *ag
     const dc_column *obs = dc_dataset_column(data, "obs"), *act = dc_dataset_column(data, "act");
     int width = obs ? obs->width : 0, actions = act ? act->width : 0;
     int goal = agent->rep_size ? agent->rep_size : width;
-    if (width == spec->family->obs && actions == spec->family->act && goal == spec->goal)
-        return DC_OK;
+    if (width == spec->obs && actions == spec->family->act && goal == spec->goal) return DC_OK;
     return dc_fail(DC_BAD_INPUT, "train with the environment of the data, or without eval_every",
                    "%s has observations, goals and actions of %d, %d and %d values, the data %d, "
                    "%d and %d",
-                   spec->name, spec->family->obs, spec->goal, spec->family->act, width, goal,
-                   actions);
+                   spec->name, spec->obs, spec->goal, spec->family->act, width, goal, actions);
 }
 
 static dc_status check(const dc_run *run, const dc_dataset *data, dc_env_spec *spec) {

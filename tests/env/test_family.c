@@ -55,6 +55,9 @@ static void check_sim(const dc_family_ops *ops) {
                 s->physics);
     assert_true(s->substeps > 0 && !s->camera == (s->aim != NULL));
     assert_true(!s->prepare == !s->release);
+    assert_true(!e->shot_size == !e->shoot);
+    for (const dc_env_entry *row = ops->entries; row->family; row++)
+        assert_true(!row->family->visual || (s->visual_camera && e->shoot));
     assert_true(!ops->extra.name == !s->extra);
     for (int kind = DC_DATA_ANY; kind <= (int)DC_DATA_NOISY; kind++) {
         dc_env_spec spec = {.family = ops->entries->family,
@@ -195,7 +198,7 @@ static dc_status cart_play(const dc_gen *gen, dc_env *env, const dc_gen_rows *ou
     DC_TRY(dc_env_reset(env, 1, NULL));
     for (int64_t r = 0; r < gen->rows; r++) {
         double action = env->draws.uniform(env->draws.ctx, -1, 1);
-        dc_env_observe(env, obs);
+        DC_TRY(dc_env_observe(env, obs));
         dc_env_extra(env, &extra);
         out->extra[r] = (int64_t)extra;
         out->qpos[r] = (float)*dc_env_qpos(env);
@@ -250,6 +253,7 @@ static dc_env_spec cart_spec(int task) {
                          .family = &cart_family,
                          .tasks = places,
                          .task = task,
+                         .obs = 3,
                          .goal = 3,
                          .horizon = 10};
 }
@@ -279,7 +283,7 @@ static void test_a_cart_moves(void **state) {
     assert_non_null(strstr(dc_error(), "observation"));
     assert_int_equal(dc_env_step(&env, (double[]){NAN}, obs, &outcome), DC_NOT_FINITE);
     assert_int_equal(dc_env_set(&env, (double[]){2}, (double[]){0}, (double[]){1}), DC_OK);
-    dc_env_observe(&env, obs);
+    assert_int_equal(dc_env_observe(&env, obs), DC_OK);
     assert_true(obs[0] == 2 && obs[2] == 1);
     dc_env_free(&env);
     dc_env_free(&env);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "env/arm/arm.h"
@@ -20,6 +21,7 @@ static void test_rows_find_themselves(void **state) {
         assert_int_equal(dc_env_find(&found, row.name), DC_OK);
         assert_string_equal(found.name, row.name);
         assert_true(found.maze == row.maze && found.goal == row.family->obs && found.task == 0);
+        assert_true(found.obs == found.goal && !found.visual);
         assert_true(found.tasks && found.tasks == row.tasks && found.horizon == row.horizon);
         assert_true(!found.maze == (found.family->ops == &dc_arm));
     }
@@ -58,11 +60,47 @@ static void test_forms(void **state) {
                          "cube-single-100m-v0",
                          "cube",
                          "scene-",
-                         "visual-scene-v0"};
+                         "visual-cube-octuple-v0",
+                         "visual-pointmaze-medium-v0",
+                         "visual-antsoccer-arena-v0",
+                         "visual-visual-scene-v0",
+                         "visual-",
+                         "visualscene-v0",
+                         "scene-visual-v0"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(dc_env_find(&s, bad[i]), DC_USAGE);
     assert_int_equal(dc_env_find(&s, "pointmase-medium"), DC_USAGE);
     assert_non_null(strstr(dc_error(), "did you mean 'pointmaze-medium'?"));
+}
+
+// The visual form of an environment differs from it by name and sizes alone.
+static void test_visual(void **state) {
+    (void)state;
+    dc_env_spec s, plain;
+    char name[DC_ENV_NAME_MAX + 16];
+    int count = 0;
+    for (int r = 0; dc_env_row(&plain, r); r++) {
+        s = plain;
+        if (!dc_env_make_visual(&s)) continue;
+        snprintf(name, sizeof name, "visual-%s", plain.name);
+        assert_string_equal(s.name, name);
+        assert_int_equal(dc_env_find(&s, name), DC_OK);
+        assert_string_equal(s.name, name);
+        assert_true(s.visual && s.obs == 64 * 64 * 3 && s.goal == s.obs);
+        assert_true(s.family == plain.family && s.maze == plain.maze && s.tasks == plain.tasks);
+        count++;
+    }
+    assert_int_equal(count, 4 + 3 + 4 + 1 + 4);
+    assert_int_equal(dc_env_find(&s, "visual-antmaze-giant-navigate-oraclerep"), DC_OK);
+    assert_true(s.obs == DC_VISUAL_OBS && s.goal == 2 && s.data == DC_DATA_NAVIGATE);
+    assert_string_equal(s.name, "visual-antmaze-giant-oraclerep-v0");
+    dc_env_data_name(&s, s.data, false, name);
+    assert_string_equal(name, "visual-antmaze-giant-navigate-v0");
+    dc_env_plain(&s);
+    assert_string_equal(s.name, "visual-antmaze-giant-v0");
+    assert_int_equal(s.goal, DC_VISUAL_OBS);
+    assert_int_equal(dc_env_find(&s, "visual-puzle-3x3"), DC_USAGE);
+    assert_non_null(strstr(dc_error(), "did you mean 'visual-puzzle-3x3'?"));
 }
 
 // Of the arm's environments: what a goal is made of lies inside an observation and has the right
@@ -152,6 +190,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_find_themselves),
         cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_visual),
         cmocka_unit_test(test_arms),
         cmocka_unit_test(test_maps),
         cmocka_unit_test(test_tasks),

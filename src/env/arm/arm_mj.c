@@ -126,14 +126,14 @@ static void observe(const dc_env *env, double *obs) {
 }
 
 // The goal as a policy sees it: the observation, or the columns of it that count.
-static void put_goal(const dc_env *env, double *goal) {
+static void put_goal(dc_env *env, double *goal) {
     double obs[DC_ARM_OBS_MAX];
     const dc_env_family *f = env->world->spec.family;
-    observe(env, obs);
     if (!env->world->spec.oracle) {
-        memcpy(goal, obs, (size_t)f->obs * sizeof *goal);
+        dc_goal_is_now(env, goal);
         return;
     }
+    observe(env, obs);
     for (int p = 0; p < DC_PICKS_MAX; p++)
         for (int t = 0; t < f->picks[p].times; t++)
             for (int k = 0; k < f->picks[p].count; k++)
@@ -477,6 +477,7 @@ const dc_sim dc_arm_sim = {
     .extra = extra,
     .physics = physics,
     .camera = "front",
+    .visual_camera = "front_pixels",
     .paint = dc_arm_paint,
     .play = dc_arm_play,
     .time_script = dc_arm_time_script,

@@ -19,11 +19,11 @@ typedef struct episode {
     dc_env *env;
     const dc_gen_rows *out;
     dc_oracle oracle;
-    dc_sight sight;             // what the last step told
-    double obs[DC_ARM_OBS_MAX]; // before the step
-    double random;              // part of actions that are random
-    double stack, shaking;      // of this episode
-    bool lost;                  // the cube is out of sight
+    dc_sight sight;         // what the last step told
+    double obs[DC_OBS_MAX]; // before the step
+    double random;          // part of actions that are random
+    double stack, shaking;  // of this episode
+    bool lost;              // the cube is out of sight
 } episode;
 
 static double draw(const episode *e, double low, double high) {
@@ -57,7 +57,7 @@ static void put(float *to, int64_t row, const double *from, int n) {
 static void record(const episode *e, int64_t row, const double *action) {
     const dc_env_family *f = e->family;
     const dc_gen_rows *o = e->out;
-    put(o->obs, row, e->obs, f->obs);
+    dc_gen_put_obs(o, dc_world_spec(e->gen->world), row, e->obs);
     put(o->act, row, action, f->act);
     put(o->qpos, row, dc_env_qpos(e->env), f->nq);
     put(o->qvel, row, dc_env_qvel(e->env), f->nv);
@@ -103,7 +103,7 @@ static dc_status play_row(episode *e, int64_t row) {
 static dc_status play_once(episode *e) {
     const dc_gen *gen = e->gen;
     DC_TRY(dc_arm_collect(e->env));
-    dc_env_observe(e->env, e->obs);
+    DC_TRY(dc_env_observe(e->env, e->obs));
     dc_arm_see(e->env, &e->sight);
     const double *stack = e->table->stack;
     e->stack = stack[0] < stack[1] ? draw(e, stack[0], stack[1]) : stack[0];

@@ -44,12 +44,13 @@ static void paint_cube(const dc_scene *v, int k) {
     const double *is = v->data->qpos + DC_ARM_THINGS + (ptrdiff_t)DC_ARM_CUBE * k,
                  *want = s->target + (ptrdiff_t)3 * k;
     double x = is[0] - want[0], y = is[1] - want[1], z = is[2] - want[2];
-    bool there = s->aimed && sqrt(x * x + y * y + z * z) <= v->spec->family->tolerance;
+    bool marked = s->aimed && !v->spec->visual; // else neither target nor success is shown
+    bool there = marked && sqrt(x * x + y * y + z * z) <= v->spec->family->tolerance;
     int mark = named(v, mjOBJ_BODY, "object_target_%d", k),
         mocap = mark < 0 ? -1 : v->model->body_mocapid[mark];
     paint_body(v, "object_%d", k, cubes[k][there], 1);
-    paint_body(v, "object_target_%d", k, cubes[k][0], s->aimed ? 0.2F : 0);
-    if (mocap < 0 || !s->aimed) return;
+    paint_body(v, "object_target_%d", k, cubes[k][0], marked ? 0.2F : 0);
+    if (mocap < 0 || !marked) return;
     memcpy(v->data->mocap_pos + (ptrdiff_t)3 * mocap, want, 3 * sizeof *want);
     memcpy(v->data->mocap_quat + (ptrdiff_t)4 * mocap, (double[4]){1, 0, 0, 0}, 4 * sizeof(double));
 }

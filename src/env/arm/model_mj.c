@@ -113,16 +113,18 @@ static void add_views(dc_text *out, const dc_arm_table *t) {
     add_bounds(out, "arm_bounds", "0.3 0.6 0.3 0.2", r->arm[0], r->arm[1]);
 }
 
-static dc_status write_arena(dc_text *out, const dc_arm_table *t, const char *folder) {
+static dc_status write_arena(dc_text *out, const dc_arm_table *t, int side, const char *folder) {
     dc_text_add(out, "<mujoco model=\"ur5e_arena\">\n"
                      "<compiler angle=\"radian\" autolimits=\"true\"/>\n"
                      "<option integrator=\"implicitfast\" cone=\"elliptic\" impratio=\"10\"/>\n");
     include(out, folder, "floor_wall.xml");
-    dc_text_add(out, "<statistic center=\"0.3 0 0.15\" extent=\"0.7\" meansize=\"0.04\"/>\n"
-                     "<visual><map znear=\"0.1\" zfar=\"10\"/>\n"
-                     "<global azimuth=\"180\" elevation=\"-20\" offwidth=\"200\" "
-                     "offheight=\"200\"/></visual>\n"
-                     "<worldbody><body name=\"ur5e/\"/></worldbody>\n");
+    dc_text_add(out,
+                "<statistic center=\"0.3 0 0.15\" extent=\"0.7\" meansize=\"0.04\"/>\n"
+                "<visual><map znear=\"0.1\" zfar=\"10\"/>\n"
+                "<global azimuth=\"180\" elevation=\"-20\" offwidth=\"%d\" "
+                "offheight=\"%d\"/></visual>\n"
+                "<worldbody><body name=\"ur5e/\"/></worldbody>\n",
+                side, side);
     DC_TRY(add_things(out, t, folder));
     dc_text_add(out, "<worldbody>\n");
     add_views(out, t);
@@ -262,6 +264,29 @@ static void set_gains(mjModel *m) {
     m->opt.timestep = 0.002;
 }
 
+static float *material(mjModel *m, const char *part) { // Nullable: result
+    char name[64];
+    snprintf(name, sizeof name, "ur5e/%s", part);
+    int id = mj_name2id(m, mjOBJ_MATERIAL, name);
+    return id < 0 ? NULL : m->mat_rgba + (ptrdiff_t)4 * id;
+}
+
+// The visual form's colours: a purple gripper, and an arm that is hardly there but for its shadow.
+static void colour(mjModel *m) {
+    static const char *const faint[] = {
+        "robotiq/metal", "robotiq/silicone", "robotiq/gray", "robotiq/black",
+        "black",         "jointgray",        "linkgray",     "lightblue"};
+    static const char *const purple[] = {"robotiq/black", "robotiq/pad_gray"};
+    for (size_t k = 0; k < sizeof purple / sizeof purple[0]; k++) {
+        float *rgba = material(m, purple[k]);
+        if (rgba) memcpy(rgba, (float[4]){0.61F, 0.28F, 0.82F, 0.5F}, 4 * sizeof *rgba);
+    }
+    for (size_t k = 0; k < sizeof faint / sizeof faint[0]; k++) {
+        float *rgba = material(m, faint[k]);
+        if (rgba) rgba[3] = 0.1F;
+    }
+}
+
 static dc_status finish(assembly *a, mjModel **model) {
     dc_status status = dc_mujoco_guard(assemble, a, NULL);
     mj_deleteSpec(a->arena);
@@ -290,12 +315,14 @@ dc_status dc_arm_model(const dc_env_spec *spec, bool whole, mjModel **model) {
     *model = NULL;
     DC_TRY(find_parts(folder));
     dc_text_init(&text);
-    dc_status status = write_arena(&text, table, folder);
+    int side = spec->visual ? DC_VISUAL_SIDE : DC_VIEW_SIZE;
+    dc_status status = write_arena(&text, table, side, folder);
     assembly a = {.table = table, .folder = folder, .arena_text = text.bytes, .slim = !whole};
     if (status == DC_OK) status = finish(&a, model);
     dc_text_fini(&text);
     DC_TRY(status);
     set_gains(*model);
+    if (spec->visual && whole) colour(*model);
     status = dc_model_check(*model, spec->family, 7, folder);
     if (status == DC_OK) return DC_OK;
     mj_deleteModel(*model);

@@ -365,7 +365,8 @@ enum { ARM = 19, CUBE = 9, BUTTON = 4, ARM_DOF = 14 };
     .ops = &dc_arm, .act = 5, .obs = ARM + CUBE * (cubes) + BUTTON * (buttons) + 2 * (slides),     \
     .nq = ARM_DOF + 7 * (cubes) + (buttons) + (slides),                                            \
     .nv = ARM_DOF + 6 * (cubes) + (buttons) + (slides), .extra = buttons, .tolerance = 0.04,       \
-    .settle = settle_, .task = task_, .oracle = 3 * (cubes) + (buttons) + (slides)
+    .settle = settle_, .task = task_, .oracle = 3 * (cubes) + (buttons) + (slides),                \
+    .visual = (cubes) <= 4 /* as registered by OGBench */
 // What the arm alone must know: cubes, buttons, columns, slides; of the data: episodes, random actions
 // of noisy ones, range of the chance to stack.
 #define OWN(...)                                                                                   \

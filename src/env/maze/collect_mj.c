@@ -76,12 +76,13 @@ static void keep(double *to, int64_t row, const double *from, int n) {
 
 dc_status dc_maze_row(const dc_gen *gen, dc_env *env, const dc_gen_rows *out, int64_t row,
                       double *action, double *obs, dc_outcome *outcome) {
-    const dc_env_family *f = dc_world_spec(gen->world)->family;
+    const dc_env_spec *spec = dc_world_spec(gen->world);
+    const dc_env_family *f = spec->family;
     for (int k = 0; k < f->act; k++) {
         action[k] += gen->noise * env->draws.normal(env->draws.ctx);
         action[k] = fmin(fmax(action[k], -1), 1);
     }
-    put(out->obs, row, obs, f->obs);
+    dc_gen_put_obs(out, spec, row, obs);
     put(out->act, row, action, f->act);
     put(out->qpos, row, dc_env_qpos(env), f->nq);
     put(out->qvel, row, dc_env_qvel(env), f->nv);
@@ -169,11 +170,11 @@ static void begin(void *ctx) {
 
 static dc_status play_once(void *ctx) {
     episode *e = ctx;
-    double obs[DC_MAZE_OBS_MAX];
+    double obs[DC_OBS_MAX];
     draw_task(e);
     DC_TRY(dc_env_guard(e->env, begin, e));
     dc_maze_steps(e->maze, dc_maze_cell(e->env->goal), e->steps, NULL);
-    dc_env_observe(e->env, obs);
+    DC_TRY(dc_env_observe(e->env, obs));
     for (int64_t row = 0; row < e->gen->rows; row++)
         DC_TRY(play_row(e, row, obs));
     return DC_OK;

@@ -105,7 +105,7 @@ static void show_goal(dc_env *env, const dc_maze_robot *robot, double *goal) {
     if (spec_of(env)->oracle)
         memcpy(goal, env->goal, 2 * sizeof *env->goal);
     else
-        sim->observe(env, goal);
+        dc_goal_is_now(env, goal);
 }
 
 void dc_maze_begin(dc_env *env, const dc_maze_robot *robot, const dc_maze_task *task,

@@ -66,13 +66,43 @@ static void fit_floor(mjsGeom *floor, const dc_maze *maze) {
     memcpy(floor->size, size, sizeof size);
 }
 
+// The visual form's colours: grey walls, one texture over all of the floor, and no light but the sun's.
+static bool colour(mjSpec *spec) {
+    mjsElement *wall = mjs_findElement(spec, mjOBJ_MATERIAL, "wall"),
+               *grid = mjs_findElement(spec, mjOBJ_MATERIAL, "grid"),
+               *sun = mjs_findElement(spec, mjOBJ_LIGHT, "global"),
+               *lamp = mjs_findElement(spec, mjOBJ_LIGHT, "torso_light");
+    if (!wall || !grid || !sun || !lamp) return false;
+    memcpy(mjs_asMaterial(wall)->rgba, (float[4]){0.6F, 0.6F, 0.6F, 1}, 4 * sizeof(float));
+    mjs_asMaterial(grid)->texuniform = 0;
+    memset(mjs_asLight(sun)->ambient, 0, sizeof mjs_asLight(sun)->ambient);
+    mjs_delete(spec, lamp);
+    return true;
+}
+
+// The floor's colour tells where one is: red along its rows, green along its columns.
+static bool paint_floor(mjModel *m) {
+    int grid = mj_name2id(m, mjOBJ_TEXTURE, "grid");
+    if (grid < 0 || m->tex_nchannel[grid] != 3) return false;
+    int rows = m->tex_height[grid], cols = m->tex_width[grid];
+    mjtByte *at = m->tex_data + m->tex_adr[grid];
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < cols; c++) {
+            *at++ = (mjtByte)((double)r / rows * 192);
+            *at++ = (mjtByte)((double)c / cols * 192);
+            *at++ = 128;
+        }
+    return true;
+}
+
 typedef struct composing {
     const dc_maze *maze;
+    bool visual;
     const char *path;
     void (*more)(mjSpec *, mjsBody *world); // Nullable
     mjSpec *spec;
     mjModel *model;
-    bool floorless;
+    bool incomplete;
     char error[512];
 } composing;
 
@@ -83,30 +113,35 @@ static void compose(void *ctx) {
     if (!c->spec) return;
     mjsBody *world = mjs_findBody(c->spec, "world");
     mjsElement *floor = mjs_findElement(c->spec, mjOBJ_GEOM, "floor");
-    c->floorless = !floor;
+    c->incomplete = !floor;
     if (!floor) return;
     add_walls(c->spec, world, maze);
     fit_floor(mjs_asGeom(floor), maze);
     add_pads(c->spec, world, "teleport_in", maze->in, maze->in_count);
     add_pads(c->spec, world, "teleport_out", maze->out, maze->out_count);
-    add_disc(c->spec, world, "target", "target", (double[2]){0, 0}, mark_half);
+    if (c->visual)
+        c->incomplete = !colour(c->spec);
+    else
+        add_disc(c->spec, world, "target", "target", (double[2]){0, 0}, mark_half);
+    if (c->incomplete) return;
     if (c->more) c->more(c->spec, world);
     c->model = mj_compile(c->spec, NULL);
     if (!c->model) snprintf(c->error, sizeof c->error, "%s", mjs_getError(c->spec));
+    if (c->model && c->visual) c->incomplete = !paint_floor(c->model);
 }
 
-dc_status dc_maze_model(const dc_env_spec *spec, const char *file,
+dc_status dc_maze_model(const dc_env_spec *spec, bool visual, const char *file,
                         void (*more)(mjSpec *, mjsBody *world), mjModel **model) {
     char path[4352];
     *model = NULL;
     DC_TRY(dc_model_folder(file, path, sizeof path));
     DC_TRY(dc_model_need(path));
-    composing c = {.maze = spec->maze, .path = path, .more = more};
+    composing c = {.maze = spec->maze, .visual = visual, .path = path, .more = more};
     dc_status status = dc_mujoco_guard(compose, &c, NULL);
     mj_deleteSpec(c.spec);
-    if (status == DC_OK && c.floorless)
-        snprintf(c.error, sizeof c.error, "there is no geom 'floor'");
-    if (status == DC_OK && !c.model) status = dc_fail(DC_BAD_INPUT, NULL, "%s (%s)", c.error, path);
+    if (c.incomplete) snprintf(c.error, sizeof c.error, "a part of the maze is not there");
+    if (status == DC_OK && (c.incomplete || !c.model))
+        status = dc_fail(DC_BAD_INPUT, NULL, "%s (%s)", c.error, path);
     if (status == DC_OK) status = dc_model_check(c.model, spec->family, spec->family->act, path);
     if (status == DC_OK)
         *model = c.model;

@@ -30,9 +30,9 @@ struct mjsBody_;
 
 enum { DC_MAZE_SUBSTEPS = 5 };
 
-// Compose the model of a robot in its maze from OGBench's description file; `more` adds to the mjSpec
-// what the file lacks. Nullable: more. Owns: *model.
-dc_status dc_maze_model(const dc_env_spec *spec, const char *file,
+// Compose the model of a robot in its maze from OGBench's description file, in the visual form's colours if so wished;
+// `more` adds to the mjSpec what the file lacks. Nullable: more. Owns: *model.
+dc_status dc_maze_model(const dc_env_spec *spec, bool visual, const char *file,
                         void (*more)(struct mjSpec_ *, struct mjsBody_ *world),
                         struct mjModel_ **model);
 

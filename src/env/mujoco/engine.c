@@ -59,4 +59,6 @@ const dc_engine dc_mujoco = {
     .save = save,
     .drop = mj_deleteModel,
     .view = dc_mujoco_view,
+    .shot_size = dc_mujoco_shot_size,
+    .shoot = dc_mujoco_shoot,
 };

@@ -20,7 +20,7 @@ static const dc_maze_robot robot = {.pose = dc_maze_pose};
 
 static dc_status model(const dc_env_spec *spec, bool whole, mjModel **model) {
     (void)whole; // the same
-    return dc_maze_model(spec, "locomaze/assets/point.xml", NULL, model);
+    return dc_maze_model(spec, false, "locomaze/assets/point.xml", NULL, model);
 }
 
 static void look(void *ctx) {

@@ -173,7 +173,7 @@ static dc_status play_once(void *ctx) {
     e->detour = false;
     draw_task(e);
     DC_TRY(dc_env_guard(e->env, begin, e));
-    dc_env_observe(e->env, e->obs);
+    DC_TRY(dc_env_observe(e->env, e->obs));
     for (int64_t row = 0; row < e->gen->rows; row++)
         DC_TRY(play_row(e, row));
     return DC_OK;

@@ -27,7 +27,7 @@ static void add_ball(mjSpec *spec, mjsBody *world) {
 
 static dc_status model(const dc_env_spec *spec, bool whole, mjModel **model) {
     (void)whole; // the same
-    return dc_maze_model(spec, DC_ANT_FILE, add_ball, model);
+    return dc_maze_model(spec, false, DC_ANT_FILE, add_ball, model);
 }
 
 static void reset(dc_env *env, int task, double *goal) {

@@ -6,9 +6,19 @@
 
 static const dc_maze_robot robot = {.pose = dc_maze_pose};
 
+// One leg is white, so that it can be seen which way the ant is turned.
+static void colour_leg(mjSpec *spec, mjsBody *world) {
+    static const char *const parts[] = {"aux_1_geom", "left_leg_geom", "left_ankle_geom"};
+    (void)world;
+    for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++) {
+        mjsElement *part = mjs_findElement(spec, mjOBJ_GEOM, parts[k]);
+        if (part) mjs_setString(mjs_asGeom(part)->material, "self_white");
+    }
+}
+
 static dc_status model(const dc_env_spec *spec, bool whole, mjModel **model) {
-    (void)whole; // the same
-    return dc_maze_model(spec, DC_ANT_FILE, NULL, model);
+    bool visual = spec->visual && whole;
+    return dc_maze_model(spec, visual, DC_ANT_FILE, visual ? colour_leg : NULL, model);
 }
 
 void dc_ant_step(dc_env *env, const double *action) {
@@ -45,6 +55,7 @@ const dc_sim dc_ant_sim = {
     .observe = dc_ant_observe,
     .outcome = dc_maze_outcome,
     .physics = dc_maze_physics,
+    .visual_camera = "back",
     .aim = dc_maze_aim,
     .paint = dc_maze_paint,
     .play = play,

@@ -19,7 +19,7 @@ void dc_walker_act(const dc_gen *gen, dc_env *env, const double way[2], double *
     double obs[DC_MAZE_OBS_MAX];
     float in[DC_MAZE_OBS_MAX];
     DC_CHECK(dc_expert_facts_of(expert->kind)->obs == rest + 2);
-    dc_env_observe(env, obs);
+    dc_sim_of(env)->observe(env, obs);
     for (int k = 0; k < rest; k++)
         in[k] = (float)obs[2 + k];
     in[rest] = (float)way[0];

@@ -10,8 +10,7 @@ enum { LIMBS = 4, TRIES = 10000 };
 static const double reset_noise = 0.1;
 
 static dc_status model(const dc_env_spec *spec, bool whole, mjModel **model) {
-    (void)whole; // the same
-    return dc_maze_model(spec, "locomaze/assets/humanoid.xml", NULL, model);
+    return dc_maze_model(spec, spec->visual && whole, "locomaze/assets/humanoid.xml", NULL, model);
 }
 
 // ---- observing ----
@@ -109,6 +108,7 @@ const dc_sim dc_humanoid_sim = {
     .observe = observe,
     .outcome = dc_maze_outcome,
     .physics = dc_maze_physics,
+    .visual_camera = "back",
     .aim = dc_maze_aim,
     .paint = dc_maze_paint,
     .play = play,
