@@ -142,6 +142,10 @@ dc_status cmd_map(int argc, char **argv) {
     if (!pick.spec.maze)
         return dc_fail(DC_UNSUPPORTED, "dcrl eval plays its tasks", "%s is no maze to draw",
                        pick.spec.name);
+    if (pick.spec.visual)
+        return dc_fail(DC_UNSUPPORTED, "dcrl render shows its episodes",
+                       "there are no maps of %s: what is seen from a place is a picture",
+                       pick.spec.name);
     cli_catch_signals();
     atlas a = {0};
     dc_status status = open_all(&a, &pick, &f);

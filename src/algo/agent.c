@@ -251,13 +251,14 @@ static dc_status take_scales(dc_agent *a) {
         mean[c] = (float)moments[c];
         rate[c] = (float)(1 / moments[width + c]);
     }
-    if (status == DC_OK && strcmp(goal_column(o), "obs") != 0)
+    bool other = strcmp(goal_column(o), "obs") != 0; // beside pictures such goals stay as they are
+    if (status == DC_OK && other && dc_dataset_column(a->data, "obs")->type != DC_TYPE_U8)
         return free(moments), dc_fail(DC_UNSUPPORTED, "use obs_scale=off, or --goal-column obs",
                                       "goals from %s cannot be scaled", goal_column(o));
     for (size_t k = 0; status == DC_OK && k < goal; k++) {
         size_t c = o->rep_size ? (size_t)o->rep[k] : k;
-        goal_mean[k] = mean[c];
-        goal_mean[goal + k] = rate[c];
+        goal_mean[k] = other ? 0 : mean[c];
+        goal_mean[goal + k] = other ? 1 : rate[c];
     }
     free(moments);
     DC_TRY(status);

@@ -21,8 +21,12 @@ dc_status dc_setup_goal(dc_run *run) {
     dc_env_spec spec;
     DC_TRY(dc_env_find(&spec, o->env));
     if (!spec.oracle || o->rep.count) return DC_OK;
+    if (spec.visual && !spec.maze)
+        return dc_fail(DC_UNSUPPORTED, "train without -oraclerep, on pictures of goals",
+                       "what counts on a table is no part of a picture (%s)", spec.name);
     // Observations are those before a teleport, and OGBench takes such goals from where the robot is then.
-    if (spec.maze && spec.maze->in_count) snprintf(o->goal_column, sizeof o->goal_column, "qpos");
+    if (spec.maze && (spec.visual || spec.maze->in_count))
+        snprintf(o->goal_column, sizeof o->goal_column, "qpos");
     for (const dc_pick *p = spec.family->picks; p < spec.family->picks + DC_PICKS_MAX; p++) {
         int64_t v[] = {p->first, p->count, p->step, p->times};
         int n = p->step ? 4 : 2; // a single range, or one that comes again

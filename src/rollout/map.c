@@ -76,10 +76,8 @@ static dc_status ask_all(block *b, const scene *s, dc_value_map *map) {
 static dc_status check(const scene *s) {
     const dc_env_family *f = s->spec->family;
     int width = f->obs + s->spec->goal;
-    if (s->spec->visual)
-        return dc_fail(DC_UNSUPPORTED, "dcrl render shows its episodes",
-                       "there are no maps of %s: observations are pictures", s->spec->name);
-    DC_CHECK(f->obs <= OBS_MAX && s->spec->goal <= OBS_MAX && s->actor->rows >= DC_MAP_ROWS);
+    DC_CHECK(!s->spec->visual && f->obs <= OBS_MAX && s->spec->goal <= OBS_MAX &&
+             s->actor->rows >= DC_MAP_ROWS);
     if (s->actor->in == width && s->actor->act == f->act) return DC_OK;
     return dc_fail(DC_BAD_INPUT, "take the environment that it was trained for",
                    "the policy takes %d values and gives %d, %s needs %d and %d", s->actor->in,
