@@ -1,9 +1,10 @@
 // dcrl data: look into a data set, or convert it. `info` opens a file or a store as training would,
 // with every check, and prints what is in it: arrays as stored, trajectories, dimensions, ranges and
 // the hash that a run records. Of a store it reads every value, too, and checks the hash.
-// `convert` is in data_convert.c, `rewards` in data_rewards.c.
+// `convert` is in data_convert.c, `draw` in data_draw.c, `rewards` in data_rewards.c.
 #include "cli.h"
 #include "data_convert.h"
+#include "data_draw.h"
 #include "data_rewards.h"
 
 #include "algo/agent.h"
@@ -27,6 +28,7 @@ static const char help[] =
     "\n"
     "usage: dcrl data info PATH [--json]\n"
     "       dcrl data convert IN... OUT     (dcrl data convert --help says more)\n"
+    "       dcrl data draw FILE ENV -o OUT          (observations become pictures)\n"
     "       dcrl data rewards FILE ENV -o OUT\n"
     "\n"
     "  info     check a file as training would, then print its arrays, trajectories, dimensions,\n"
@@ -34,6 +36,7 @@ static const char help[] =
     "  convert  .npz files to a store, which may be larger than memory, or a store to .npz, or "
     "HDF5\n"
     "           (D4RL, Minari, robomimic) to .npz\n"
+    "  draw     data of states to data of a visual environment\n"
     "  rewards  what a single task says of the rows of a file\n"
     "  --json   one JSON object instead of a table\n"
     "\n"
@@ -365,11 +368,12 @@ static dc_status info_command(int argc, char **argv) {
 }
 
 dc_status cmd_data(int argc, char **argv) {
-    static const char *const names[] = {"info", "convert", "rewards"};
+    static const char *const names[] = {"info", "convert", "draw", "rewards"};
     if (argc == 0) return dc_fail(DC_USAGE, "dcrl data info PATH", "a sub-command is missing");
     if (asks_help(argv[0])) return fputs(help, stdout), DC_OK;
     if (!strcmp(argv[0], "info")) return info_command(argc - 1, argv + 1);
     if (!strcmp(argv[0], "convert")) return cli_data_convert(argc - 1, argv + 1);
+    if (!strcmp(argv[0], "draw")) return cli_data_draw(argc - 1, argv + 1);
     if (!strcmp(argv[0], "rewards")) return cli_data_rewards(argc - 1, argv + 1);
-    return unknown("sub-command", argv[0], names, 3);
+    return unknown("sub-command", argv[0], names, 4);
 }

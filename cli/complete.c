@@ -28,7 +28,7 @@ static dc_status print_experiments(void) {
 }
 
 // Parts of a command, which stand where another has its first plain word.
-static const char *const parts[][5] = {{"data", "info", "convert", "rewards"},
+static const char *const parts[][6] = {{"data", "info", "convert", "draw", "rewards"},
                                        {"env", "model", "replay"},
                                        {"paper", "list", "run"},
                                        {"expert", "train", "eval"},
@@ -38,7 +38,7 @@ static const char *const parts[][5] = {{"data", "info", "convert", "rewards"},
 static bool print_parts(const char *command, const char *current) {
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (strcmp(parts[i][0], command) != 0) continue;
-        for (int k = 1; k < 5 && parts[i][k]; k++)
+        for (int k = 1; k < 6 && parts[i][k]; k++)
             if (starts(parts[i][k], current)) puts(parts[i][k]);
         return true;
     }

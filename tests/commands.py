@@ -120,6 +120,8 @@ class Inputs:
         with np.load(os.path.join(self.path, "maze.npz")) as maze:
             np.savez(os.path.join(self.path, "starts.npz"), qpos=maze["qpos"][:2].astype("f8"), qvel=maze["qvel"][:2].astype("f8"),
                      actions=np.zeros((2, 3, 2)))
+        rest = np.r_[0, 0, 0.6, 1, np.zeros(11)].astype("f4")
+        np.savez(os.path.join(self.path, "ant.npz"), qpos=np.tile(rest, (3, 1)), terminals=np.arange(3) == 2)
 
     def grad(self):
         rng = np.random.default_rng(0)
@@ -196,6 +198,7 @@ def cases(inputs):
         Case("replay", needs("starts.npz"), "env", "replay", "pointmaze-medium-v0", "--in", "starts.npz", "--out", "made.npz", "--threads", 1),
         Case("sample-agent", needs("maze.npz"), "sample", "--data", "maze.npz", "--agent", "hiql", "--count", 3),
         Case("model", nothing, "env", "model", "pointmaze-medium-v0", "--out", "made.mjb"),
+        Case("draw", needs("ant.npz"), "data", "draw", "ant.npz", "visual-antmaze-medium", "--threads", 1, "-o", "made.npz", alone=True, slow=True),
         Case("rewards", needs("maze.npz"), "data", "rewards", "maze.npz", "pointmaze-medium-singletask-v0", "-o", "made.npz"),
         Case("grad", needs("weights.safetensors", "batch.npz"), "grad", "--agent", "bc", "--weights", "weights.safetensors", "--batch", "batch.npz",
              "--updates", 2, "--out", "made.safetensors"),

@@ -189,6 +189,23 @@ static dc_status read_states(dc_states *states, const dc_env_spec *spec, const d
     return DC_OK;
 }
 
+// Rows of data always have a state whole.
+dc_status dc_states_rows(dc_states *states, const dc_env_spec *spec, const dc_npz *npz) {
+    const dc_env_family *f = spec->family;
+    const char *lacks = !dc_npz_find(npz, "qpos")                           ? "qpos"
+                        : f->extra && !dc_npz_find(npz, f->ops->extra.name) ? f->ops->extra.name
+                                                                            : NULL;
+    dc_arena arena;
+    *states = (dc_states){0};
+    if (lacks)
+        return dc_fail(DC_BAD_INPUT, "dcrl gen and OGBench write it", "there is no array '%s' (%s)",
+                       lacks, npz->path);
+    dc_arena_init(&arena, 0);
+    dc_status status = read_states(states, spec, npz, &arena);
+    dc_arena_fini(&arena);
+    return status;
+}
+
 dc_status dc_states_file(dc_states *states, const dc_env_spec *spec, const char *path) {
     dc_npz npz = {0};
     dc_arena arena;

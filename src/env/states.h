@@ -34,6 +34,8 @@ dc_status dc_states_data(dc_states *states, const dc_env_spec *spec, const dc_da
                          int64_t episode);
 // An episode as the script behind `dcrl gen` plays it.
 dc_status dc_states_script(dc_states *states, const dc_gen *gen, int64_t episode);
+// All rows of a file of data: qpos, and extra numbers where the family has some, which must be there.
+dc_status dc_states_rows(dc_states *states, const dc_env_spec *spec, const dc_npz *npz);
 // Arrays of a file: qpos (nq) or (T, nq), extra numbers (button_states) likewise, and
 // the target (goal_xy, target), under the family's names.
 dc_status dc_states_file(dc_states *states, const dc_env_spec *spec, const char *path);
