@@ -32,6 +32,7 @@ static const char usage[] =
     "same command goes on where it was stopped, and dcrl data convert joins them.\n"
     "Ants and humanoids are moved by trained experts; those that come with dcrl, if none is "
     "named.\n"
+    "Of a visual environment, observations are pictures (N, 64, 64, 3) of uint8.\n"
     "dcrl list envs shows the environments. mpirun -n R dcrl gen ..., or srun, splits the work "
     "over R processes.\n"
     "\n"
@@ -39,6 +40,7 @@ static const char usage[] =
     "         dcrl gen pointmaze-medium-navigate-v0 -o data/\n"
     "         dcrl gen antmaze-large-navigate-v0 -o data/\n"
     "         dcrl gen puzzle-3x3-play-v0 -o data/\n"
+    "         dcrl gen visual-cube-single-play-v0 -o data/\n"
     "         dcrl gen puzzle-4x6-play-100m-v0 -o data/puzzle-100m/\n";
 
 typedef struct flags {

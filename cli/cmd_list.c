@@ -30,7 +30,8 @@ static const dc_option table[] = {
 
 static const char lock_about[] = "combination-lock of H states, for instance lock-512";
 static const char forms[] =
-    "\nA name may go on with its data: -navigate, -stitch or -explore (mazes), -play or -noisy "
+    "\nOf visual environments observations and goals are pictures.\n"
+    "A name may go on with its data: -navigate, -stitch or -explore (mazes), -play or -noisy "
     "(the arm's), then\n"
     "-100m for 100 million transitions (the arm's, humanoidmaze-giant-navigate); then with\n"
     "-oraclerep (goals are only what counts: xy, positions of cubes, states of buttons) or "
