@@ -21,12 +21,12 @@ typedef struct dcrl_env_facts {
 
 // Read a name, "antmaze-medium-navigate-v0" or shorter.
 DCRL_API dcrl_status dcrl_env_find(const char *name, dcrl_env_facts *facts);
-// The environments one by one, in their plain form; DCRL_USAGE after the last.
+// The environments one by one, in their plain form, then the visual ones; DCRL_USAGE after the last.
 DCRL_API dcrl_status dcrl_env_list(int index, dcrl_env_facts *facts);
 
 // Open an environment; the same name, seed and calls give the same episodes.
 DCRL_API dcrl_status dcrl_env_open(dcrl_env **env, const char *name, uint64_t seed);
-// What the environment shows and takes.
+// What the environment shows and takes. A picture that is an observation or a goal is 64 x 64 x 3 numbers, 0 ... 255.
 DCRL_API dcrl_sizes dcrl_env_sizes(const dcrl_env *env);
 // Number of discrete actions; 0: actions are real numbers.
 DCRL_API int dcrl_env_choices(const dcrl_env *env);
@@ -38,7 +38,8 @@ DCRL_API int dcrl_env_tasks(const dcrl_env *env);
 DCRL_API int dcrl_env_task(const dcrl_env *env);
 // Steps before an episode is cut off; the caller counts.
 DCRL_API int dcrl_env_horizon(const dcrl_env *env);
-// Which values of an observation are the goal of its -oraclerep form, in order; returns how many. Nullable: columns
+// Which values of an observation are the goal of its -oraclerep form, in order; returns how many. Of
+// a picture there are none. Nullable: columns
 DCRL_API int dcrl_env_goal_columns(const dcrl_env *env, int *columns);
 // Begin anew with the episodes of a seed, from the next reset on.
 DCRL_API dcrl_status dcrl_env_seed(dcrl_env *env, uint64_t seed);

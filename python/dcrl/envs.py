@@ -23,6 +23,9 @@ _MODES = {AutoresetMode.DISABLED: 0, AutoresetMode.NEXT_STEP: 1, AutoresetMode.S
 _RATES = {"humanoidmaze": 40, "cube": 20, "scene": 20, "puzzle": 20}  # pictures per second of the environment's time; else 10
 
 
+_PICTURE = (64, 64, 3)  # an observation of a visual environment
+
+
 def facts(name: str) -> _lib.Facts:
     """What an environment's name means: its full name, sizes, number of tasks, time limit."""
     found = _lib.Facts()
@@ -40,6 +43,7 @@ class _Copies:
         self.lock = threading.Lock()
         sizes = lib.env_sizes(self.env(0))
         self.count, self.obs, self.goal, self.act = count, int(sizes.obs), int(sizes.goal), int(sizes.act)
+        self.visual = name.startswith("visual-")
         self.actions = np.zeros((count, self.act))
         self.observations, self.last = np.zeros((count, self.obs)), np.zeros((count, self.obs))
         self.goals, self.rewards = np.zeros((count, self.goal)), np.zeros(count)
@@ -53,7 +57,15 @@ class _Copies:
         return lib.vec_env(self.handle, index)  # type: ignore[no-any-return]
 
     def space(self) -> gymnasium.spaces.Box:
+        if self.visual:
+            return gymnasium.spaces.Box(0, 255, _PICTURE, np.uint8)
         return gymnasium.spaces.Box(-np.inf, np.inf, (self.obs,), np.float64)
+
+    def told(self, rows: np.ndarray) -> np.ndarray:
+        """A copy of observations or goals; pictures as bytes."""
+        if self.visual and rows.shape[-1] == self.obs:
+            return rows.astype(np.uint8).reshape(*rows.shape[:-1], *_PICTURE)
+        return rows.copy()
 
     def action_space(self) -> gymnasium.spaces.Box:
         low, high = np.zeros(self.act, np.float32), np.zeros(self.act, np.float32)
@@ -106,12 +118,12 @@ class _Copies:
 
 
 def _metadata(name: str) -> dict[str, Any]:
-    return {"render_modes": ["rgb_array"], "render_fps": _RATES.get(name.split("-")[0], 10)}
+    return {"render_modes": ["rgb_array"], "render_fps": _RATES.get(name.removeprefix("visual-").split("-")[0], 10)}
 
 
 class Env(gymnasium.Env[np.ndarray, np.ndarray]):
     """One of OGBench's environments, in any of its forms: "cube-single-v0", "antmaze-large-oraclerep-v0",
-    "scene-singletask-task4-v0".
+    "scene-singletask-task4-v0". Observations and goals of a visual one, "visual-cube-single-v0", are pictures (64, 64, 3) of uint8.
 
     reset(seed=, options={"task_id": 1 ... 5}) gives info["goal"]; without a task one is drawn. Each step's info has
     "success", and the simulator's state as "qpos", "qvel" (and "prev_qpos", "prev_qvel", of the state before; "button_states"
@@ -156,7 +168,7 @@ class Env(gymnasium.Env[np.ndarray, np.ndarray]):
             c.set_tasks(options.get("task_id") or 0)
             c.reset()
             self._state = c.state()
-            return c.observations[0].copy(), {"goal": c.goals[0].copy(), **self._told()}
+            return c.told(c.observations[0]), {"goal": c.told(c.goals[0]), **self._told()}
 
     def _told(self) -> dict[str, np.ndarray]:
         assert self._state is not None
@@ -175,7 +187,7 @@ class Env(gymnasium.Env[np.ndarray, np.ndarray]):
             info: dict[str, Any] = {"success": float(success), **self._told()}
             if before is not None:
                 info["prev_qpos"], info["prev_qvel"] = before[:2]
-            return c.observations[0].copy(), float(c.rewards[0]), success, False, info
+            return c.told(c.observations[0]), float(c.rewards[0]), success, False, info
 
     def render(self) -> np.ndarray:
         """The picture (height, width, 3) that OGBench draws, without a screen."""
@@ -220,7 +232,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self.num_tasks = int(lib.env_tasks(c.env(0)))
         self._all = np.ones(num_envs, bool)
         self._same_step = mode == AutoresetMode.SAME_STEP
-        self._goals = c.goals.copy()
+        self._goals = c.told(c.goals)
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
@@ -236,8 +248,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             tasks = options.get("task_id")
             c.set_tasks(0 if tasks is None else tasks)
             c.reset(options.get("reset_mask"))
-            self._goals = c.goals.copy()
-            return c.observations.copy(), {"goal": self._goals, "_goal": self._all}
+            self._goals = c.told(c.goals)
+            return c.told(c.observations), {"goal": self._goals, "_goal": self._all}
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         c = self._copies
@@ -247,10 +259,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             info: dict[str, Any] = {"success": successes, "_success": self._all, "goal": self._goals, "_goal": self._all}
             if c.began.any():
                 _lib.check(lib.vec_goals(c.handle, _lib.address(c.goals)))
-                info["goal"] = self._goals = c.goals.copy()
+                info["goal"] = self._goals = c.told(c.goals)
                 if self._same_step:
-                    info["final_obs"], info["_final_obs"] = c.last.copy(), c.began.copy()
-            return c.observations.copy(), c.rewards.copy(), successes, c.truncated.copy(), info
+                    info["final_obs"], info["_final_obs"] = c.told(c.last), c.began.copy()
+            return c.told(c.observations), c.rewards.copy(), successes, c.truncated.copy(), info
 
     def render(self) -> tuple[np.ndarray, ...]:
         """A picture of every copy."""
@@ -262,7 +274,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
 
 def list_envs() -> list[str]:
-    """Names of all environments in their plain form."""
+    """Names of all environments in their plain form, then of the visual ones."""
     found = _lib.Facts()
     names: list[str] = []
     while lib.env_list(len(names), ctypes.byref(found)) == 0:

@@ -111,12 +111,15 @@ def make_env_and_datasets(
     oracle_reps.
     """
     words = dataset_name.split("-")
+    visual = words[0] == "visual"
     env_name = facts(dataset_name).name.decode()
     env = cur_env if dataset_only else make(dataset_name, **env_kwargs)
     if env_only:
         return env
     if not _KINDS & set(words):
         raise _lib.UsageError(f"{dataset_name} names no data: add one of {', '.join(sorted(_KINDS))}")
+    if visual and "oraclerep" in words:
+        raise _lib.UsageError(f"there are no oracle_reps of {dataset_name}: they are no columns of pictures")
     if dataset_path is None:
         plain = "-".join(w for w in words if w not in ("oraclerep", "singletask") and not re.fullmatch(r"task\d", w))
         paths = _find_data(plain, dataset_dir)
@@ -124,7 +127,7 @@ def make_env_and_datasets(
         paths = dataset_path, dataset_path.replace(".npz", "-val.npz")
     sets = []
     for path in paths:
-        data = load_dataset(path, compact_dataset=compact_dataset, add_info=add_info)
+        data = load_dataset(path, np.uint8 if visual else np.float32, compact_dataset=compact_dataset, add_info=add_info)
         if "singletask" in words:
             data.update(_rewards(path, env_name, compact_dataset))
         if "oraclerep" in words:

@@ -479,7 +479,10 @@ static void test_facts(void **state) {
     int count = 0;
     while (dcrl_env_list(count, &facts) == DCRL_OK)
         count++;
-    assert_true(count > 20);
+    assert_true(count > 35);
+    assert_int_equal(dcrl_env_list(count - 1, &facts), DCRL_OK);
+    assert_string_equal(facts.name, "visual-puzzle-4x6-v0");
+    assert_true(facts.sizes.obs == 64 * 64 * 3 && facts.sizes.goal == facts.sizes.obs);
     assert_told(dcrl_env_list(-1, &facts), DCRL_USAGE, "(-1)");
     assert_told(dcrl_env_list(0, NULL), DCRL_USAGE, "facts is NULL");
 }

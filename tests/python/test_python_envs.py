@@ -151,6 +151,23 @@ def test_evaluation_arm():
     assert reached > 0
 
 
+def test_pictures():
+    shape = (64, 64, 3)
+    env = dcrl.make("visual-antmaze-medium-navigate-v0")
+    check_env(env.unwrapped, skip_render_check=True)
+    ob, info = env.reset(seed=3, options=dict(task_id=2))
+    assert ob.shape == info["goal"].shape == shape and ob.dtype == info["goal"].dtype == np.uint8 and ob.std() > 5 and not np.array_equal(ob, info["goal"])
+    after = env.step(env.action_space.sample())[0]
+    assert env.observation_space.contains(after) and not np.array_equal(ob, after) and env.unwrapped.goal_columns.size == 0
+    many = dcrl.make_vec("visual-antmaze-medium-v0", 2, threads=2)
+    obs, infos = many.reset(seed=[9, 3], options=dict(task_id=2))
+    assert obs.shape == (2, *shape) and np.array_equal(obs[1], ob) and np.array_equal(infos["goal"][1], info["goal"])
+    assert many.step(many.action_space.sample())[0].dtype == np.uint8
+    numbers = dcrl.make("visual-antmaze-medium-oraclerep-v0").reset(seed=3, options=dict(task_id=2))
+    assert np.array_equal(numbers[0], ob) and numbers[1]["goal"].shape == (2,)
+    assert "visual-scene-v0" in dcrl.list_envs()
+
+
 def test_gymnasium_rules():
     for name in ("pointmaze-teleport-v0", "cube-single-oraclerep-v0", "antsoccer-arena-singletask-v0"):
         check_env(Env(name), skip_render_check=True)
