@@ -72,10 +72,8 @@ static void list_envs(bool json, dc_text *out) {
         dc_text_add(out, "{\"envs\": [{\"name\": \"lock-H\", \"about\": \"%s\"}", lock_about);
     else
         dc_text_add(out, "%-29s %s\n", "lock-H", lock_about);
-    for (int r = 0; dc_env_row(&e, r); r++)
+    for (int r = 0; dc_env_listed(&e, r); r++)
         list_env(&e, json, out);
-    for (int r = 0; dc_env_row(&e, r); r++)
-        if (dc_env_make_visual(&e)) list_env(&e, json, out);
     dc_text_add(out, json ? "]}\n" : forms);
 }
 
@@ -172,7 +170,7 @@ static dc_status list_names(const char *what, dc_text *out) {
     if (!strcmp(what, "presets")) return preset_names(out);
     for (int i = 0; !strcmp(what, "agents") && dc_algos[i]; i++)
         dc_text_add(out, "%s\n", dc_algos[i]->name);
-    for (int r = 0; !strcmp(what, "envs") && dc_env_row(&e, r); r++)
+    for (int r = 0; !strcmp(what, "envs") && dc_env_listed(&e, r); r++)
         dc_text_add(out, "%s\n", e.name);
     return DC_OK;
 }

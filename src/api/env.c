@@ -132,19 +132,10 @@ dcrl_status dcrl_env_find(const char *name, dcrl_env_facts *facts) {
     return status == DC_OK ? give_facts(&spec, facts) : dc_api_status(status);
 }
 
-// The plain environments, then those of them that have a visual form in it.
-static bool find_listed(dc_env_spec *spec, int index) {
-    for (int r = 0; dc_env_row(spec, r); r++)
-        if (index-- == 0) return true;
-    for (int r = 0; dc_env_row(spec, r); r++)
-        if (dc_env_make_visual(spec) && index-- == 0) return true;
-    return false;
-}
-
 dcrl_status dcrl_env_list(int index, dcrl_env_facts *facts) {
     dc_env_spec spec;
     DC_API_GIVEN(facts);
-    DC_API_NEED(index >= 0 && find_listed(&spec, index), "count from 0",
+    DC_API_NEED(index >= 0 && dc_env_listed(&spec, index), "count from 0",
                 "there is no such environment (%d)", index);
     return give_facts(&spec, facts);
 }

@@ -122,6 +122,14 @@ bool dc_env_make_visual(dc_env_spec *spec) {
     return true;
 }
 
+bool dc_env_listed(dc_env_spec *spec, int index) {
+    for (int r = 0; dc_env_row(spec, r); r++)
+        if (index-- == 0) return true;
+    for (int r = 0; dc_env_row(spec, r); r++)
+        if (dc_env_make_visual(spec) && index-- == 0) return true;
+    return false;
+}
+
 void dc_env_data_name(const dc_env_spec *spec, dc_data_kind kind, bool hundred,
                       char name[DC_ENV_NAME_MAX]) {
     dc_env_spec set = *spec;

@@ -99,6 +99,9 @@ bool dc_env_has_tasks(const char *name);
 // The plain environments one by one: false when there is no row `index`.
 bool dc_env_row(dc_env_spec *spec, int index);
 
+// The same, and then the visual forms of those that have one.
+bool dc_env_listed(dc_env_spec *spec, int index);
+
 // What files call the numbers that say what a task wants; what a state has beside qpos and qvel.
 const char *dc_env_target_name(const dc_env_family *family);
 const dc_extra *dc_env_extra_facts(const dc_env_family *family);

@@ -25,10 +25,10 @@ def test_words():
     assert offered("train", "pointmaze-large", "--out", "x", "--devi") == ["--device"]
     assert offered("train", "--device", "") == ["cpu", "cuda"] and offered("train", "--device", "cu") == ["cuda"]
     assert "pointmaze-large" in offered("train", "") and "standard" not in offered("train", "")
-    assert "hiql" in offered("train", "--agent", "") and "antmaze-giant-v0" in offered("train", "--env", "")
+    assert "hiql" in offered("train", "--agent", "") and {"antmaze-giant-v0", "visual-scene-v0"} <= set(offered("train", "--env", ""))
     assert "--precision" in offered("bench", "train", "--pre") and offered("nope", "--x") == []
     assert offered("help", "") == commands and offered("help", "exp") == ["expert", "export"]
-    assert offered("data", "") == ["info", "convert", "rewards"]
+    assert offered("data", "") == ["info", "convert", "draw", "rewards"]
     assert offered("paper", "") == ["list", "run"] and "n-step" in offered("paper", "run", "") and "n-step" in offered("paper", "run", "slots", "")
     assert offered("paper", "run", "slots", "--sc") == ["--scale", "--scales"]
     for command in commands:  # each answers by its table and does nothing else
