@@ -78,8 +78,8 @@ typedef struct dc_env_spec {
     dc_data_kind data;          // the data's word in the name
     bool large;                 // of it the set of 100 million transitions
     bool oracle;                // goals are what counts of an observation, not all of it
-    int task;                   // 1 ... 5: single-task form; 0: goal-conditioned
     bool visual;                // observations are pictures, (side, side, 3) numbers 0 ... 255
+    int task;                   // 1 ... 5: single-task form; 0: goal-conditioned
     int obs;                    // values of an observation
     int goal;                   // values of a goal
     int horizon;                // steps before an episode is cut off
