@@ -47,8 +47,6 @@ bool dc_env_row(dc_env_spec *spec, int index) {
 
 // Names of environments seen as pictures (visual-...) have such words, too, also where there is no such environment.
 bool dc_env_has_tasks(const char *name) {
-    dc_env_spec spec;
-    if (!strncmp(name, "visual-", 7)) return dc_env_find(&spec, name) == DC_OK;
     for (int k = 0; k < FAMILIES; k++)
         for (const char *const *word = families[k]->words; *word; word++)
             if (strstr(name, *word)) return true;

@@ -257,7 +257,7 @@ def test_visual():
 def test_visual_training():
     """A step on pictures in a file, of every method that the paper plays on them and whose networks see pictures."""
     with Scratch("presets") as scratch:
-        pictures = np.random.default_rng(1).integers(0, 256, (60, 16, 16, 3)).astype(np.uint8)
+        pictures = np.random.default_rng(1).integers(0, 256, (60, 64, 64, 3)).astype(np.uint8)
         np.savez(scratch.at("d.npz"), observations=pictures, terminals=np.arange(60) % 30 == 29, actions=np.random.uniform(-1, 1, (60, 5)).astype(np.float32))
         small = ["--hidden", "8,8", "--batch", 4, "--steps", 1]
         for agent in ("hiql", "qrl", "tmd", "tdp", "mc", "td-n", "trl", "dcrl"):
