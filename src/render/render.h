@@ -36,7 +36,6 @@ typedef struct dc_shape {
     float *at[3];    // (vertices) each: x, y, z
     int32_t *corner; // (triangles, 3)
     float *normal;   // (triangles, 3, 3)
-    uint8_t *open;   // (triangles) 1: of a piece of which an edge has a triangle on one side alone
     float error;     // distance to the true shape, in its own units
 } dc_shape;
 

@@ -408,10 +408,10 @@ static inline bool may_shade_cells(const grid *g, float x0, float y0, float x1, 
     return (i1 - i0 > 1) | (j1 - j0 > g->side) | (top > low);
 }
 
-// Whether a triangle may cover a texel's middle that is asked for, or is too near to tell. Of a closed piece those that
-// look away from the light lie behind others.
+// Whether a triangle may cover a texel's middle that is asked for, or is too near to tell. Those that look away from the light
+// count, too: they lie behind others, but steep ones are moved away from the light by more than a thin leg is wide.
 static inline bool may_cover(const dc_seen *s, const grid *g, const int32_t *corner, bool spot,
-                             bool open, float off) {
+                             float off) {
     int32_t a = corner[0], b = corner[1], d = corner[2];
     float ax = s->x[a], bx = s->x[b], dx = s->x[d], ay = s->y[a], by = s->y[b], dy = s->y[d];
     float x0 = least(ax, least(bx, dx)), x1 = most(ax, most(bx, dx));
@@ -421,9 +421,8 @@ static inline bool may_cover(const dc_seen *s, const grid *g, const int32_t *cor
     float column = floorf(x1 - 0.5f) + 0.5f,
           row = floorf(y1 - 0.5f) + 0.5f; // the last not after it
     bool within = (x1 >= g->x0) & (x0 <= g->x1) & (y1 >= g->y0) & (y0 <= g->y1);
-    float u = (bx - ax) * (dy - ay), v = (dx - ax) * (by - ay);
     bool above = may_shade_cells(g, x0, y0, x1, y1, high - UNITS - off);
-    return (spot & (low < 0)) | (within & (open | (u > v)) & (column >= x0) & (row >= y0) & above);
+    return (spot & (low < 0)) | (within & (column >= x0) & (row >= y0) & above);
 }
 
 // Whether a part's sphere may stand between the light and a texel.
@@ -474,7 +473,7 @@ static int pick(const dc_seen *s, const grid *g, const dc_shape *shape, bool spo
     int n = shape->triangles - first < CHUNK ? shape->triangles - first : CHUNK, count = 0;
     const int32_t *corner = shape->corner + 3 * first;
     for (int t = 0; t < n; t++)
-        keep[t] = may_cover(s, g, corner + 3 * t, spot, shape->open[first + t], off);
+        keep[t] = may_cover(s, g, corner + 3 * t, spot, off);
     for (int t = 0; t < n; t++) {
         picked[count] = first + t;
         count += keep[t];

@@ -75,7 +75,6 @@ void dc_shape_fini(dc_shape *s) {
         free(s->at[a]);
     free(s->corner);
     free(s->normal);
-    free(s->open);
     *s = (dc_shape){0};
 }
 
@@ -89,8 +88,7 @@ bool dc_shape_reserve(dc_shape *s, int vertices, int triangles) {
         s->at[a] = malloc(v * sizeof(float));
     s->corner = malloc(3 * t * sizeof *s->corner);
     s->normal = malloc(9 * t * sizeof *s->normal);
-    s->open = calloc(t, 1);
-    return s->at[0] && s->at[1] && s->at[2] && s->corner && s->normal && s->open;
+    return s->at[0] && s->at[1] && s->at[2] && s->corner && s->normal;
 }
 
 // Join equal vertices.
@@ -284,7 +282,6 @@ dc_status dc_shapes_solid(dc_shapes *s, dc_solid solid, int slices, int stacks) 
             return status;
         }
         s->levels++;
-        memset(s->level[k].open, solid == DC_SOLID_PLANE, (size_t)s->level[k].triangles);
         // A little above 0 where only light would differ.
         s->level[k].error = k ? 1e-6f : 0;
         if (details[k].slices < slices)

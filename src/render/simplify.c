@@ -22,29 +22,12 @@ typedef struct mesh {
     int32_t *age;                 // (vertices) how often it changed; NONE: gone
     loss *heap;
     int losses, most, left; // left: triangles
-    int32_t *piece; // (vertices) the next vertex on the way to that which names a connected piece
-    bool *torn;     // (vertices) of those: whether it has an edge with a triangle on one side alone
     bool failed;
 } mesh;
 
 static void find_point(const mesh *m, int v, double p[3]) {
     for (int a = 0; a < 3; a++)
         p[a] = (double)m->shape->at[a][v];
-}
-
-// The vertex that names a piece; ways become shorter as they are gone.
-static int piece_of(mesh *m, int v) {
-    for (; m->piece[v] != v; v = m->piece[v])
-        m->piece[v] = m->piece[m->piece[v]];
-    return v;
-}
-
-static void find_pieces(mesh *m) {
-    for (int v = 0; v < m->shape->vertices; v++)
-        m->piece[v] = v;
-    for (int t = 0; t < m->shape->triangles; t++)
-        for (int k = 1; k < 3; k++)
-            m->piece[piece_of(m, m->corner[3 * t + k])] = piece_of(m, m->corner[3 * t]);
 }
 
 static bool plane_of(const double a[3], const double b[3], const double c[3], double n[4]) {
@@ -218,10 +201,7 @@ static bool hold_edges(mesh *m) {
         for (same = 1;
              k + same < n && list[k].a == list[k + same].a && list[k].b == list[k + same].b;)
             same++;
-        if (list[k].a == list[k].b) continue;
-        if (same > 1) continue;
-        m->torn[piece_of(m, list[k].a)] = true;
-        hold_edge(m, &list[k]);
+        if (same == 1 && list[k].a != list[k].b) hold_edge(m, &list[k]);
     }
     for (int k = 0; k < n && !m->failed; k++)
         if (list[k].a != list[k].b &&
@@ -264,19 +244,14 @@ static bool open_mesh(mesh *m, const dc_shape *s) {
     m->first = malloc(v * sizeof *m->first);
     m->last = malloc(v * sizeof *m->last);
     m->age = calloc(v, sizeof *m->age);
-    m->piece = malloc(v * sizeof *m->piece);
-    m->torn = calloc(v, sizeof *m->torn);
     if (!m->corner || !m->next || !m->form || !m->first || !m->last || !m->age) return false;
-    if (!m->piece || !m->torn) return false;
     memcpy(m->corner, s->corner, 3 * (size_t)s->triangles * sizeof *m->corner);
-    find_pieces(m);
     set_forms(m);
     return hold_edges(m);
 }
 
 static void close_mesh(mesh *m) {
-    void *all[] = {m->corner, m->next, m->form,  m->first, m->last,
-                   m->age,    m->heap, m->piece, m->torn};
+    void *all[] = {m->corner, m->next, m->form, m->first, m->last, m->age, m->heap};
     for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
         free(all[k]);
 }
@@ -291,7 +266,6 @@ static bool take_level(mesh *m, dc_shape *to, int32_t *number) {
     for (int t = 0; t < s->triangles; t++) {
         const int32_t *corner = m->corner + 3 * t;
         if (corner[0] == NONE) continue;
-        to->open[to->triangles] = m->torn[piece_of(m, corner[0])];
         memcpy(to->normal + 9 * to->triangles, s->normal + 9 * t, 9 * sizeof(float));
         for (int k = 0; k < 3; k++) {
             int v = corner[k];
@@ -319,8 +293,6 @@ dc_status dc_shapes_simplify(dc_shapes *s) {
         to->error = (float)error;
         s->levels++;
     }
-    for (int t = 0; done && t < s->level[0].triangles; t++)
-        s->level[0].open[t] = m.torn[piece_of(&m, s->level[0].corner[3 * t])];
     close_mesh(&m);
     free(number);
     if (done) return DC_OK;

@@ -269,30 +269,6 @@ static void test_levels(void **state) {
     free(at);
 }
 
-// Of a mesh of a ball and a lone triangle the ball is closed, at every level of detail.
-static void test_pieces(void **state) {
-    studio *s = *state;
-    const dc_shape *ball = &s->solid[DC_SOLID_SPHERE].level[0];
-    dc_shapes mesh;
-    size_t size = (size_t)ball->triangles * 9;
-    float *at = malloc((size + 9) * sizeof *at), *normal = calloc(size + 9, sizeof *normal);
-    for (int k = 0; k < 3 * ball->triangles; k++)
-        for (int a = 0; a < 3; a++)
-            at[3 * k + a] = ball->at[a][ball->corner[k]];
-    memcpy(at + size, (float[9]){5, 0, 0, 6, 0, 0, 5, 1, 0}, 9 * sizeof *at);
-    assert_int_equal(dc_shapes_mesh(&mesh, at, normal, ball->triangles + 1), DC_OK);
-    assert_true(mesh.levels > 2);
-    for (int k = 0; k < mesh.levels; k++) {
-        const dc_shape *level = &mesh.level[k];
-        for (int t = 0; t < level->triangles; t++)
-            assert_int_equal(level->open[t], level->at[0][level->corner[3 * t]] > 2);
-    }
-    assert_int_equal(mesh.level[0].open[ball->triangles], 1);
-    dc_shapes_fini(&mesh);
-    free(at);
-    free(normal);
-}
-
 // Places that no state should have draw something, and nothing else happens.
 static void test_odd_numbers(void **state) {
     studio *s = *state;
@@ -325,7 +301,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_shadow, open_studio, close_studio),
         cmocka_unit_test_setup_teardown(test_texture, open_studio, close_studio),
         cmocka_unit_test_setup_teardown(test_levels, open_studio, close_studio),
-        cmocka_unit_test_setup_teardown(test_pieces, open_studio, close_studio),
         cmocka_unit_test_setup_teardown(test_odd_numbers, open_studio, close_studio),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
