@@ -134,8 +134,12 @@ static dc_status read_rows(const dc_npz *npz, dc_arena *arena, const char *name,
     bool fits = (npy.ndim == 1 || npy.ndim == 2) && npy.shape[npy.ndim - 1] == width && has > 0;
     if (!fits || (*rows >= 0 && has != *rows)) {
         char want[96];
-        snprintf(want, sizeof want, "(%d) or (rows, %d) is needed, with as many rows as qpos",
-                 width, width);
+        if (*rows == 1)
+            snprintf(want, sizeof want, "(%d) or (1, %d) is needed", width, width);
+        else if (*rows > 1)
+            snprintf(want, sizeof want, "(%lld, %d) is needed", (long long)*rows, width);
+        else
+            snprintf(want, sizeof want, "(%d) or (rows, %d) is needed", width, width);
         return dc_fail(DC_BAD_INPUT, want, "'%s' has another shape (%s)", name, npz->path);
     }
     *rows = has;
