@@ -4,8 +4,6 @@
 // Models are shared, so each environment has a shallow copy with arrays of its own for these three.
 #include "env/arm/touch.h"
 
-#include "env/mujoco/engine.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,6 +58,35 @@ static bool touches(const mjModel *m, int body) {
 
 static double length(const double v[3]) {
     return sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+}
+
+// How far a body's points may be from its origin, and it from its parent's, whatever its joint's angle.
+static double size_of(const mjModel *m, int body) {
+    double most = 0;
+    for (int g = m->body_geomadr[body]; g < m->body_geomadr[body] + m->body_geomnum[body]; g++)
+        most = fmax(most, length(m->geom_pos + (ptrdiff_t)3 * g) + m->geom_rbound[g]);
+    return most;
+}
+
+static double anchor_of(const mjModel *m, int body) {
+    return m->body_jntnum[body] ? length(m->jnt_pos + (ptrdiff_t)3 * m->body_jntadr[body]) : 0;
+}
+
+static double step_of(const mjModel *m, int body) {
+    return length(m->body_pos + (ptrdiff_t)3 * body) + 2 * anchor_of(m, body);
+}
+
+// The farthest that a point of the robot behind a body's joint may be from that joint.
+static double lever_of(const mjModel *m, int bodies, int of) {
+    double most = 0;
+    for (int b = of; b < bodies; b++) {
+        double far = size_of(m, b);
+        int at = b;
+        for (; at > of; at = m->body_parentid[at])
+            far += step_of(m, at);
+        if (at == of) most = fmax(most, far + anchor_of(m, of));
+    }
+    return most;
 }
 
 static int common_root(const mjModel *m, int a, int b) {
@@ -162,7 +189,7 @@ bool dc_touch_plan_init(dc_touch_plan *p, const mjModel *m, const dc_arm_table *
     find_pairs(p, m);
     if (!fits(p, m)) return false;
     for (int j = 0; j < DC_TOUCH_JOINTS; j++)
-        p->lever[j] = dc_model_reach(m, p->bodies, p->joint_body[j] = m->jnt_bodyid[j]);
+        p->lever[j] = lever_of(m, p->bodies, p->joint_body[j] = m->jnt_bodyid[j]);
     mjData *d = table->cols ? mj_makeData(m) : NULL;
     p->buttons = d ? table->buttons : 0;
     for (int k = 0; k < p->buttons; k++)

@@ -48,12 +48,6 @@ void dc_maze_set(dc_env *env, const double *qpos, const double *qvel, const doub
 dc_outcome dc_maze_outcome(const dc_env *env);
 void dc_maze_jump(dc_env *env); // through a teleport, if the robot stands on one's entrance
 void dc_maze_physics(dc_env *env, const double *action, int steps);
-// open_mj.c, for dc_sim.prepare and release: what lets a step of one robot look for contacts with the floor alone while it
-// is away from walls; and the model of the next physics step.
-typedef struct dc_maze_open dc_maze_open;
-dc_status dc_maze_open_new(dc_world *world);
-void dc_maze_open_free(dc_world *world);
-const struct mjModel_ *dc_maze_now(const dc_env *env);
 void dc_maze_aim(const dc_env_spec *spec, struct mjvCamera_ *camera);
 void dc_maze_paint(const dc_scene *scene);
 // The model's rest state, all joints moved by up to 0.1 and speeds drawn: how a point and ants begin.

@@ -22,9 +22,6 @@ dc_status dc_model_need(const char *path);
 dc_status dc_model_check(const mjModel *model, const dc_env_family *family, int controls,
                          const char *path);
 
-// reach.c: no point of bodies `of` to bodies - 1 that hang on `of` is farther from its joint.
-double dc_model_reach(const mjModel *model, int bodies, int of);
-
 // view.c: an engine's view and shots.
 dc_status dc_mujoco_view(dc_view **view, const dc_env_spec *spec, const dc_view_options *options);
 int dc_mujoco_shot_size(const dc_world *world);

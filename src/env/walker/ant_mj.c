@@ -22,10 +22,7 @@ static dc_status model(const dc_env_spec *spec, bool whole, mjModel **model) {
 }
 
 void dc_ant_step(dc_env *env, const double *action) {
-    const mjModel *m = dc_model_of(env);
-    memcpy(env->data->ctrl, action, (size_t)m->nu * sizeof *action);
-    for (int k = 0; k < DC_MAZE_SUBSTEPS; k++)
-        mj_step(dc_maze_now(env), env->data);
+    dc_maze_physics(env, action, 1);
 }
 
 void dc_ant_observe(const dc_env *env, double *obs) {
@@ -46,8 +43,6 @@ const dc_sim dc_ant_sim = {
     .engine = &dc_mujoco,
     .substeps = DC_MAZE_SUBSTEPS,
     .model = model,
-    .prepare = dc_maze_open_new,
-    .release = dc_maze_open_free,
     .reset = reset,
     .set = dc_maze_set,
     .step = dc_ant_step,
