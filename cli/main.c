@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -98,6 +99,28 @@ static dc_status grow_stack(void) {
     return DC_OK;
 }
 
+// Where a process may have so much address space and no more (ulimit -v), a stack that cannot grow ends it without a word,
+// too. So what commands need of it is taken while that can be told.
+__attribute__((noinline)) static void touch_stack(void) {
+    enum { NEED = 3 << 17, PAGE = 4096 };
+    char room[NEED];
+    volatile char *at = room + NEED;
+    for (int page = 1; page <= NEED / PAGE; page++)
+        at[-PAGE * page] = 0;
+}
+
+static dc_status take_stack(void) {
+    enum { ROOM = 1 << 20 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return DC_OK;
+    void *room = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED)
+        return dc_fail(DC_NO_MEMORY, "raise the limit (ulimit -v)", "no memory for a stack");
+    munmap(room, ROOM);
+    touch_stack();
+    return DC_OK;
+}
+
 // Exit status of what a signal stopped and may go on: sysexits.h's "try again", for schedulers.
 enum { STOPPED = 75 };
 
@@ -107,6 +130,7 @@ int main(int argc, char **argv) {
     cli_watch_mapped();
     dc_log_set(show_log, NULL);
     dc_status status = grow_stack();
+    if (status == DC_OK) status = take_stack();
     if (status == DC_OK) status = dispatch(argc, argv);
     if (status == DC_OK && (fflush(stdout) != 0 || ferror(stdout)))
         status = dc_fail(DC_IO, "check where it goes: a full disk, a closed pipe",
