@@ -171,9 +171,17 @@ static void find_room(dc_touch_plan *p, const mjModel *m, mjData *d, int k) {
     widen(&p->rooms, &p->room[k]);
 }
 
+// Contacts are looked for once a step, at its beginning, and exist where things touch.
+static bool touches_once(const mjModel *m) {
+    bool ok = m->opt.integrator != mjINT_RK4;
+    for (int g = 0; g < m->ngeom; g++)
+        ok = ok && m->geom_margin[g] <= 0;
+    return ok;
+}
+
 static bool fits(const dc_touch_plan *p, const mjModel *m) {
     int held = 0;
-    bool ok = m->nbody <= DC_TOUCH_BODIES && p->part_count <= DC_TOUCH_PARTS &&
+    bool ok = touches_once(m) && m->nbody <= DC_TOUCH_BODIES && p->part_count <= DC_TOUCH_PARTS &&
               m->njnt >= DC_TOUCH_JOINTS && m->nexclude <= DC_TOUCH_PAIRS;
     for (int j = 0; ok && j < DC_TOUCH_JOINTS; j++)
         ok = m->jnt_type[j] == mjJNT_HINGE && m->body_jntnum[m->jnt_bodyid[j]] == 1 &&
@@ -186,6 +194,7 @@ static bool fits(const dc_touch_plan *p, const mjModel *m) {
 bool dc_touch_plan_init(dc_touch_plan *p, const mjModel *m, const dc_arm_table *table) {
     *p = (dc_touch_plan){0};
     find_robot(p, m);
+    if (p->part_count > DC_TOUCH_PARTS) return false;
     find_pairs(p, m);
     if (!fits(p, m)) return false;
     for (int j = 0; j < DC_TOUCH_JOINTS; j++)
@@ -259,7 +268,8 @@ static void place(dc_touch *t, const dc_touch_plan *p, const mjModel *m, const m
             t->boxes[i].low[k] -= t->moved[body];
             t->boxes[i].high[k] += t->moved[body];
         }
-        t->lowest[body] = fmin(t->lowest[body], t->boxes[i].low[2]);
+        double low = t->boxes[i].low[2]; // NaN counts as below the floor
+        if (low < t->lowest[body] || low != low) t->lowest[body] = low;
     }
 }
 
@@ -307,6 +317,7 @@ static void begin(dc_touch *t, const mjModel *m, mjData *d) {
     bool same = true;
     for (int j = 0; j < DC_TOUCH_JOINTS; j++)
         same = same && t->joints[j] == d->qpos[j];
+    t->joints[0] = NAN; // until the steps are done
     if (same) return;
     memset(t->spare, 0, sizeof t->spare);
     memset(t->wait, 0, sizeof t->wait);
@@ -322,5 +333,7 @@ void dc_touch_steps(dc_touch *t, const dc_touch_plan *p, const mjModel *m, mjDat
         mj_step(&t->model, d);
         follow(t, p, m, d);
     }
-    memcpy(t->joints, d->qpos, sizeof t->joints);
+    bool reset = d->warning[mjWARN_BADQPOS].number || d->warning[mjWARN_BADQVEL].number ||
+                 d->warning[mjWARN_BADQACC].number;
+    if (!reset) memcpy(t->joints, d->qpos, sizeof t->joints);
 }
