@@ -67,12 +67,34 @@ static dc_status check_room(const drawing *d) {
     const char *slash = strrchr(d->f->out, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - d->f->out) + 1 : 1,
              slash ? d->f->out : ".");
-    double need = (double)d->states.count * dc_gen_packed_bytes(&d->spec);
+    double row = d->f->level ? dc_gen_packed_bytes(&d->spec) : DC_VISUAL_OBS;
+    double need = 2 * (double)d->states.count * row; // what is packed, and the file made of it
     double room = (double)dc_folder_free(folder);
     if (need <= room) return DC_OK;
     return dc_fail(DC_IO, "free some space on that disk or choose another",
                    "about %.1f GB are needed but only %.1f GB are free (%s)", need / 1e9,
                    room / 1e9, folder);
+}
+
+// What cannot be copied in the end is told before the work begins.
+static dc_status check_arrays(drawing *d) {
+    for (size_t k = 0; k < d->npz.count; k++) {
+        const dc_npz_entry *entry = &d->npz.entries[k];
+        dc_npy npy;
+        if (!strcmp(entry->name, "observations")) continue;
+        DC_TRY(dc_npz_head(&d->npz, entry, &npy));
+        if (!entry->name[0] || strlen(entry->name) > DC_NPZ_WRITE_NAME)
+            return dc_fail(DC_BAD_INPUT, "give it a name of 1 to 200 bytes",
+                           "an array has the name '%.40s' (%s)", entry->name, d->npz.path);
+        bool rows = !strcmp(entry->name, "actions") || !strcmp(entry->name, "terminals");
+        if (rows && (npy.ndim < 1 || npy.shape[0] != d->states.count))
+            return dc_fail(DC_BAD_INPUT, "give a row for each of qpos",
+                           "'%s' has not %" PRId64 " rows (%s)", entry->name, d->states.count,
+                           d->npz.path);
+    }
+    if (d->npz.count < DC_NPZ_WRITE_ARRAYS) return DC_OK; // observations may be one more
+    return dc_fail(DC_BAD_INPUT, "leave out what is not needed", "more than %d arrays (%s)",
+                   DC_NPZ_WRITE_ARRAYS - 1, d->npz.path);
 }
 
 static dc_status copy_array(drawing *d, const dc_npz_entry *entry) {
@@ -116,6 +138,7 @@ static dc_status run(drawing *d, const char *in) {
     dc_view_options options = {.width = DC_VISUAL_SIDE, .height = DC_VISUAL_SIDE};
     DC_TRY(dc_npz_open(&d->npz, in));
     DC_TRY(dc_states_rows(&d->states, &d->spec, &d->npz));
+    DC_TRY(check_arrays(d));
     DC_TRY(check_room(d));
     DC_TRY(dc_pool_new(&d->pool, (int)d->f->threads));
     options.pool = d->pool;

@@ -82,7 +82,7 @@ void dc_npz_reader_close(dc_npz_reader *reader); // Nullable: reader
 
 // ---- writing ----
 
-enum { DC_NPZ_WRITE_ARRAYS = 64 };
+enum { DC_NPZ_WRITE_ARRAYS = 64, DC_NPZ_WRITE_NAME = 200 }; // at most; bytes of a name
 typedef struct dc_npz_writer dc_npz_writer;
 
 // Start a file; level 0 stores, 1 (fast) to 9 (small) deflates. Nothing is at `path` before _save.

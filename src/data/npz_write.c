@@ -29,7 +29,6 @@
 
 enum {
     BUFFER = 1 << 18,
-    NAME_MAX_BYTES = 200,
     ALIGN = 64,
     BLOCK_HEAD = 5,    // of a stored deflate block
     DOS_DATE = 0x0021, // 1 January 1980, the first day that zip knows
@@ -39,7 +38,7 @@ enum {
 };
 
 typedef struct spool {
-    char name[NAME_MAX_BYTES + 5]; // with ".npy"
+    char name[DC_NPZ_WRITE_NAME + 5]; // with ".npy"
     dc_npy npy;
     bool grows;         // the first dimension counts rows that are appended
     uint64_t row_bytes; // of one row, or of the whole array if it does not grow
@@ -161,7 +160,7 @@ static dc_status spool_open(dc_npz_writer *w, spool *s) {
 }
 
 static dc_status spool_add(dc_npz_writer *w, const char *name, const dc_npy *npy, spool **out) {
-    DC_CHECK(w->count < DC_NPZ_WRITE_ARRAYS && name[0] && strlen(name) <= NAME_MAX_BYTES);
+    DC_CHECK(w->count < DC_NPZ_WRITE_ARRAYS && name[0] && strlen(name) <= DC_NPZ_WRITE_NAME);
     spool *s = calloc(1, sizeof *s);
     if (!s) return no_memory();
     s->fd = -1;

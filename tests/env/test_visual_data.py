@@ -107,7 +107,9 @@ def test_wrong_files():
         bad(1, ["'qpos' has another shape", "(21) or (rows, 21)"], *draw, "cube-single", *out)
         bad(2, "a file and an environment", *draw, *out)
         bad(1, "none.npz", "data", "draw", scratch.at("none.npz"), "antmaze-medium", *out)
-        for change, text in [(dict(qpos=np.full((3, 15), np.nan)), "not finite"), (dict(names=np.array(["a"])), "names")]:
+        for change, text in [(dict(qpos=np.full((3, 15), np.nan)), "not finite"), (dict(names=np.array(["a"])), "names"),
+                             (dict(actions=np.zeros((2, 8), "f4")), "'actions' has not 3 rows"), (dict([("n" * 201, np.zeros(3))]), "the name 'nnn"),
+                             ({f"a{k}": np.zeros(3) for k in range(60)}, "more than 63 arrays")]:
             np.savez(scratch.at("in.npz"), **state | change)
             bad(1, text, *draw, "antmaze-medium", *out)
         del state["qpos"]
