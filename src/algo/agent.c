@@ -361,7 +361,10 @@ static dc_status build(dc_agent *a, const dc_algo *algo, const void *config) {
 dc_status dc_agent_init(dc_agent *a, const dc_algo *algo, const void *config,
                         const dc_agent_options *options, const dc_dataset *data, dc_pool *pool) {
     *a = (dc_agent){.data = data, .options = *options, .pool = pool};
-    dc_status status = build(a, algo, config);
+    dc_status status = options->gamma >= 0
+                           ? build(a, algo, config)
+                           : dc_fail(DC_USAGE, "give a number",
+                                     "gamma=auto is found where a run starts, not here");
     if (status != DC_OK) dc_agent_fini(a);
     return status;
 }

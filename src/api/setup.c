@@ -238,7 +238,7 @@ static dc_status same_options(const dc_option *table, const void *want, const vo
                               const char *folder) {
     for (const dc_option *o = table; o->name; o++) {
         char a[DC_TEXT_MAX], b[DC_TEXT_MAX];
-        if (o->role != DC_FIXED) continue;
+        if (o->role != DC_FIXED || dc_options_is_auto(o, want)) continue; // which it has settled
         DC_TRY(value_text(o, want, a));
         DC_TRY(value_text(o, is, b));
         if (strcmp(a, b) != 0)

@@ -273,7 +273,7 @@ dc_status dc_options_set(const dc_option *table, void *config, const char *name,
     return o ? set_value(o, config, value) : fail_unknown(table, name);
 }
 
-static bool is_auto(const dc_option *o, const void *config) {
+bool dc_options_is_auto(const dc_option *o, const void *config) {
     return o->kind == DC_REAL && o->choices && *(const double *)field_of(o, config) <= DC_AUTO;
 }
 
@@ -284,7 +284,7 @@ void dc_options_value(const dc_option *o, const void *config, dc_text *out) {
         dc_text_add(out, "%lld", (long long)*(const int64_t *)from);
         break;
     case DC_REAL:
-        if (is_auto(o, config))
+        if (dc_options_is_auto(o, config))
             dc_text_add(out, "auto");
         else
             dc_json_number(out, *(const double *)from);
@@ -317,7 +317,7 @@ static void value_json(const dc_option *o, const void *config, dc_text *out) {
     dc_text_init(&plain_value);
     dc_options_value(o, config, &plain_value);
     const char *s = plain_value.bytes ? plain_value.bytes : "";
-    if (o->kind == DC_TEXT || o->kind == DC_CHOICE || is_auto(o, config))
+    if (o->kind == DC_TEXT || o->kind == DC_CHOICE || dc_options_is_auto(o, config))
         dc_json_quote(out, s);
     else if (o->kind == DC_LIST)
         dc_text_add(out, "[%s]", s);

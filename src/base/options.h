@@ -114,6 +114,8 @@ void dc_options_init(const dc_option *table, void *config);
 // range.
 dc_status dc_options_set(const dc_option *table, void *config, const char *name, const char *value);
 const dc_option *dc_options_find(const dc_option *table, const char *name);
+// Whether a real option was left to the program.
+bool dc_options_is_auto(const dc_option *option, const void *config);
 // Format the current value of one option as text (not JSON-quoted).
 void dc_options_value(const dc_option *option, const void *config, dc_text *out);
 // Append "name": value members, comma-separated, each on a line of its own with two spaces of

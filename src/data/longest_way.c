@@ -8,6 +8,7 @@
 enum {
     LANDMARKS = 256,
     ROWS_MAX = 1 << 18,
+    TRAJECTORIES_LEAST = 64,
     SPREAD_ROWS = 1 << 14,
     AHEAD = 3,
     FAR = 1 << 29,
@@ -47,13 +48,16 @@ static float squared_distance(const float *a, const float *b, int width) {
     return sum;
 }
 
-// Copy every so many-th trajectory.
+// Copy every so many-th trajectory, or the beginnings of all where they are few and long.
 static void take_points(ways *w, const dc_dataset *data, const dc_column *column, const int *index,
-                        int count) {
-    int64_t apart = data->rows / ROWS_MAX + 1;
+                        int count, int64_t room) {
+    int64_t mean = data->rows / data->traj_count + 1, fit = room / mean;
+    if (fit < TRAJECTORIES_LEAST) fit = TRAJECTORIES_LEAST;
+    int64_t apart = (data->traj_count + fit - 1) / fit;
+    int64_t most = room / ((data->traj_count + apart - 1) / apart);
     for (int64_t t = 0; t < data->traj_count; t += apart) {
         int64_t first = data->traj_start[t], end = data->traj_start[t + 1];
-        if (w->rows + end - first > ROWS_MAX) end = first + ROWS_MAX - w->rows;
+        if (end - first > most) end = first + most;
         for (int64_t r = first; r < end; r++, w->rows++)
             for (int c = 0; c < w->width; c++)
                 w->points[w->rows * w->width + c] =
@@ -198,17 +202,18 @@ static int64_t long_path(ways *w) {
 dc_status dc_longest_way(const dc_dataset *data, const dc_column *column, const int *index,
                          int count, int64_t *steps) {
     ways w = {.width = count ? count : column->width};
-    size_t width = (size_t)w.width;
-    float *distance = calloc(ROWS_MAX, sizeof *distance);
-    w.points = malloc(ROWS_MAX * width * sizeof *w.points);
+    int64_t room = data->rows < ROWS_MAX ? data->rows : ROWS_MAX;
+    size_t width = (size_t)w.width, rows = (size_t)room;
+    float *distance = calloc(rows, sizeof *distance);
+    w.points = malloc(rows * width * sizeof *w.points);
     w.starts = calloc((size_t)data->traj_count + 1, sizeof *w.starts);
     w.landmark = malloc(LANDMARKS * width * sizeof *w.landmark);
-    w.visit = malloc(ROWS_MAX * sizeof *w.visit);
-    w.edge = malloc((size_t)ROWS_MAX * AHEAD * sizeof *w.edge);
+    w.visit = malloc(rows * sizeof *w.visit);
+    w.edge = malloc(rows * AHEAD * sizeof *w.edge);
     w.steps = malloc(LANDMARKS * sizeof *w.steps);
-    bool room = distance && w.points && w.starts && w.landmark && w.visit && w.edge && w.steps;
-    if (room) {
-        take_points(&w, data, column, index, count);
+    bool there = distance && w.points && w.starts && w.landmark && w.visit && w.edge && w.steps;
+    if (there) {
+        take_points(&w, data, column, index, count, room);
         measure_in_steps(&w);
         spread_landmarks(&w, distance);
         find_visits(&w, distance);
@@ -223,5 +228,5 @@ dc_status dc_longest_way(const dc_dataset *data, const dc_column *column, const 
     free(w.visit);
     free(w.edge);
     free(w.steps);
-    return room ? DC_OK : dc_fail(DC_NO_MEMORY, NULL, "no memory to measure ways in the data");
+    return there ? DC_OK : dc_fail(DC_NO_MEMORY, NULL, "no memory to measure ways in the data");
 }

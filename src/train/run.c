@@ -17,6 +17,7 @@
 
 // Bounds of gamma=auto. Tables have short ways between places of things, and the hand's own way comes on top.
 static const double GAMMA_LEAST = 0.99, GAMMA_MOST = 0.9999;
+enum { GOALS_WIDEST = 512 }; // that it measures ways between
 
 const dc_option dc_run_table[] = {
     DC_OPTION_TEXT(dc_run_options, agent, "dcrl", "method; dcrl list agents shows them"),
@@ -197,9 +198,6 @@ static dc_status read_rep(const dc_int_list *rep, dc_agent_options *out) {
 
 dc_status dc_run_agent_options(const dc_run *run, dc_agent_options *out) {
     const dc_run_options *o = &run->options;
-    if (o->gamma <= DC_AUTO)
-        return dc_fail(DC_USAGE, "give a number",
-                       "gamma=auto is found where a run starts, not here");
     bool lock = !strncmp(o->env, "lock-", 5);
     *out = (dc_agent_options){.seed = (uint64_t)o->seed,
                               .batch = (int)o->batch,
@@ -233,6 +231,10 @@ static dc_status find_gamma(dc_run *run, const dc_dataset *data) {
     const dc_column *goals = dc_dataset_column(data, agent.rep_size && *name ? name : "obs");
     if (!goals || goals->type != DC_TYPE_F32)
         return dc_fail(DC_UNSUPPORTED, "give a number", "gamma=auto needs goals of real numbers");
+    if (!agent.rep_size && goals->width > GOALS_WIDEST)
+        return dc_fail(DC_UNSUPPORTED, "give a number, or rep",
+                       "gamma=auto measures ways between goals of at most %d numbers, not %d",
+                       GOALS_WIDEST, goals->width);
     for (int k = 0; k < agent.rep_size; k++)
         if (agent.rep[k] >= goals->width)
             return dc_fail(DC_USAGE, "see dcrl data info", "rep has column %d, %s has %d",

@@ -76,6 +76,8 @@ def check_ways(scratch):
     assert 0.85 * LINE <= longest_way(scratch, "picked", wide, "--rep", "0,1") <= 0.95 * LINE
     many = [there_and_back(0, LINE, 100) for _ in range(12)]  # more rows than are looked at
     assert 0.85 * LINE <= longest_way(scratch, "many", many) <= 0.95 * LINE
+    few = [there_and_back(0, LINE, 1000) for _ in range(2)]
+    assert 0.85 * LINE <= longest_way(scratch, "few", few) <= 0.95 * LINE
     assert longest_way(scratch, "noise", [rng.uniform(size=(1000, 4)) for _ in range(4)]) is None
     drifts = [rng.normal(size=(1000, 20)).cumsum(0) for _ in range(4)]  # much changes, little comes again
     assert longest_way(scratch, "drifts", drifts) is None
@@ -99,6 +101,19 @@ def check_run(scratch):
     for seed in ("seed-0", "seed-1"):
         with open(scratch.at("seeds", seed, "config.json")) as file:
             assert json.load(file)["gamma"] == gamma
+    # The same command goes on, and with more seeds; evaluation does not ask for the number before it is known.
+    said = good("train", *agent, "--out", scratch.at("auto"), "--gamma", "auto", "--steps", 40)
+    assert " goes on at step 30" in said, said
+    good("train", *agent, "--out", scratch.at("seeds"), "--gamma", "auto", "--steps", 5, "--seed", "0,1,2")
+    env = "pointmaze-medium-navigate-v0"
+    good("gen", env, "-o", scratch.at("maze.npz"), "--episodes", 2, "--rows", 101)
+    good("train", "--agent", "iql", "--set", "hidden=8", "--set", "batch=8", "--data", scratch.at("maze.npz"), "--env", env, "--gamma", "auto",
+         "--steps", 4, "--eval-every", 4, "--eval-episodes", 1, "--out", scratch.at("evaluated"))
+    assert os.path.exists(scratch.at("evaluated", "eval.csv"))
+    np.savez(scratch.at("wide.npz"), observations=np.zeros((40, 600), np.float32), actions=np.zeros((40, 2), np.float32), terminals=np.arange(40) % 20 == 19)
+    wide = ["train", "--agent", "bc", "--data", scratch.at("wide.npz"), "--gamma", "auto", "--out", scratch.at("no")]
+    bad(1, ["goals of at most 512 numbers, not 600", "rep"], *wide)
+    bad(2, ["gamma=auto is found where a run starts"], "grad", "--agent", "bc", "--describe", "--set", "gamma=auto")
     bad(2, ["gamma must be auto, or a number between 0 and"], "train", *agent, "--out", scratch.at("no"), "--gamma", "much")
     bad(2, ["rep has column 3, obs has 1"], "train", *agent, "--out", scratch.at("no"), "--gamma", "auto", "--rep", "3,1")
 
