@@ -17,7 +17,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from drive import STOPPED, Scratch, await_handler, bad, digests, good, run_tests, spawn  # noqa: E402
+from drive import STOPPED, Scratch, await_handler, bad, digests, good, run_tests, sanitized, spawn  # noqa: E402
 
 NAMES = ["long-horizon", "standard", "ogbench", "n-step", "accumulation", "strategies", "strategies-cube", "ablations", "targets", "kappa-dc", "kappa-prop",
          "slots", "value-map", "calvin", "calvin-pixels", "pixels"]
@@ -118,6 +118,8 @@ def test_whole_goals():
 
 def test_pictures():
     """A task from pictures, beside OGBench's figure where the paper's is not known."""
+    if sanitized():
+        return print("test_pictures: skipped, convolutions take minutes with a sanitizer")
     with Scratch("paper") as scratch:
         out = scratch.at("out")
         good("paper", "run", "pixels", *tiny(scratch), "--out", out)
