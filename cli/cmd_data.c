@@ -1,4 +1,4 @@
-// dcrl data: look into a data set, or convert it. `info` opens a file or a store as training would,
+// dcrl data: look into a data set, convert it, or draw it. `info` opens a file or a store as training would,
 // with every check, and prints what is in it: arrays as stored, trajectories, dimensions, ranges and
 // the hash that a run records. Of a store it reads every value, too, and checks the hash.
 // `convert` is in data_convert.c, `draw` in data_draw.c, `rewards` in data_rewards.c.
@@ -24,7 +24,7 @@
 #include <string.h>
 
 static const char help[] =
-    "dcrl data: look into a data set, or convert it\n"
+    "dcrl data: look into a data set, convert it, or draw it\n"
     "\n"
     "usage: dcrl data info PATH [--json]\n"
     "       dcrl data convert IN... OUT     (dcrl data convert --help says more)\n"
