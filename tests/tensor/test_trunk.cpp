@@ -194,8 +194,8 @@ static void test_trunk(int channels) {
         t.pool[s] = room(&memory, cells);
         t.middle[s] = room(&memory, cells);
         t.out[s] = room(&memory, cells);
-        t.slope[s] = room(&memory, cells);
-        t.place[s] = room(&places, cells);
+        t.grad[s] = room(&memory, cells);
+        t.argmax[s] = room(&places, cells);
     }
     run(t, BLOCKS, TRUNK_FORWARD_BYTES, trunk_forward_block);
 
@@ -227,7 +227,7 @@ static void test_trunk(int channels) {
             s[i].p.assign(pool.begin(), pool.end());
             for (int c = 0; c < cells; c++) {
                 s[i].m[(size_t)c] = float_of(t.middle[i][r * cells + c]);
-                int d = k[3 * i].d, side = SIDE >> (i + 1), place = t.place[i][r * cells + c];
+                int d = k[3 * i].d, side = SIDE >> (i + 1), place = t.argmax[i][r * cells + c];
                 int v = c / d / side * 2 + place / 3, u = c / d % side * 2 + place % 3;
                 int from = (v * 2 * side + u) * d + c % d;
                 if (r == 0) compare("place", c, from, s[i].from[(size_t)c], 1, 0);
@@ -235,13 +235,13 @@ static void test_trunk(int channels) {
             }
         }
         if (r < t.lo) continue;
-        picture slope;
+        picture gradient;
         int cells = cells_of_stage(STAGES - 1);
         for (int c = 0; c < cells; c++)
-            slope.push_back(float_of(dout[(size_t)((r - t.lo) * cells + c)]));
-        slope = where(s[STAGES - 1].out, slope);
+            gradient.push_back(float_of(dout[(size_t)((r - t.lo) * cells + c)]));
+        gradient = where(s[STAGES - 1].out, gradient);
         for (int i = STAGES - 1; i >= 0; i--)
-            slope = stage_back(k + 3 * i, s[i], slope, SIDE >> i);
+            gradient = stage_back(k + 3 * i, s[i], gradient, SIDE >> i);
     }
     for (int i = 0; i < CONVS; i++) {
         int weights = 9 * k[i].c * k[i].d;

@@ -114,12 +114,12 @@ static dc_status take_stage(dc_program *p, encoder_trunk *t, int s) {
            trained_cells = (size_t)(j->hi - j->lo) * (size_t)cells_of_stage(s);
     DC_TRY(take(p, cells * sizeof(bits), (void **)&j->pool[s]));
     DC_TRY(take(p, cells * sizeof(bits), (void **)&j->middle[s]));
-    DC_TRY(take(p, cells, (void **)&j->place[s]));
+    DC_TRY(take(p, cells, (void **)&j->argmax[s]));
     if (s == STAGES - 1)
         j->out[s] = (bits *)value_of(p, t->out).p;
     else
         DC_TRY(take(p, cells * sizeof(bits), (void **)&j->out[s]));
-    return trained_cells ? take(p, trained_cells * sizeof(bits), (void **)&j->slope[s]) : DC_OK;
+    return trained_cells ? take(p, trained_cells * sizeof(bits), (void **)&j->grad[s]) : DC_OK;
 }
 
 static dc_status take_trunk(dc_program *p, encoder_trunk *t) {

@@ -28,8 +28,8 @@ __host__ __device__ constexpr int line_of_places(int channels) {
     return channels == X_CHANNELS ? channels : channels + 8;
 }
 
-// Numbers of a picture (side, side, channels) with its margin.
-__host__ __device__ constexpr int framed(int side, int channels) {
+// Numbers of a picture (side, side, channels) with its padding.
+__host__ __device__ constexpr int padded(int side, int channels) {
     return (side + 2) * (side + 2) * line_of_places(channels);
 }
 
@@ -48,13 +48,13 @@ struct trunk {
     const int *used;    // Nullable: rows that are wanted this time
     const float *w[CONVS], *b[CONVS];
     bits *pool[STAGES], *middle[STAGES],
-        *out[STAGES];       // p, m and out, (rows, cells) each; the last out is relu's
-    uint8_t *place[STAGES]; // which of a window's 9 places the pool took, (rows, cells)
+        *out[STAGES];        // p, m and out, (rows, cells) each; the last out is relu's
+    uint8_t *argmax[STAGES]; // which of a window's 9 places the pool took, (rows, cells)
     // Backward, of rows [lo, hi).
     int lo, hi;
-    const bits *dout;    // (hi - lo, cells) of the last stage's relu
-    bits *slope[STAGES]; // (hi - lo, cells): gradient of p; of the stage's output before that
-    float *parts;        // (blocks, trunk_parts)
+    const bits *dout;   // (hi - lo, cells) of the last stage's relu
+    bits *grad[STAGES]; // (hi - lo, cells): gradient of p; of the stage's output before that
+    float *parts;       // (blocks, trunk_parts)
 };
 
 // Where a convolution's sums lie in a block's part: dW (9 c, d), then db (d).

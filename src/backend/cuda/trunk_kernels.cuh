@@ -1,11 +1,11 @@
 // The kernels of an encoder's convolutions (nn/encoder.h) on pictures of 64 x 64, in bf16 on tensor cores: forward through
-// three stages, backward through one. A block has some pictures and takes one after the other; what flows between layers
+// three stages, backward through conv1. A block has some pictures and takes one after the other; what flows between layers
 // is in its shared memory. Who includes this has defined the instructions that a warp has together: tensor_core.cuh for a
-// GPU, tests/tensor/cuda_on_host.h for a test without one.
+// GPU, tests/tensor/cuda_on_host.h for a test without conv1.
 //
 // A stage, of x (2h, 2h, c), is p = pool(conv(x)), m = relu(conv(relu(p))), out = p + conv(m), with d channels.
 //
-// A convolution is a product of tiles of 16 places with weights (9 c, d). In shared memory a picture has a margin of zeros
+// A convolution is a product of tiles of 16 places with weights (9 c, d). In shared memory a picture has a padding of zeros
 // of one place, and places lie so far apart that the eight of a quarter of a tile are read without conflict. Step s of
 // the product takes the 16 of a tile's 9 c inputs from 16 s on; two taps where there are 8 channels, one or half a one else.
 // Gradients of x are a convolution of dy with turned weights; gradients of W are products of the transposed tiles with
@@ -17,18 +17,18 @@
 
 // ---- products ----
 
-// The first of the two neighbours' windows ...: where step s of a tile begins for the upper or lower 8 of its inputs.
+// Where the lower (half 0) or upper 8 of the 16 inputs of a product's step lie, counted from a window's first number.
 template <int C, int W> __device__ inline int offset_of(int step, int half) {
     int k = 16 * step + 8 * half, tap = k / C < 9 ? k / C : 8; // beyond the last tap weights are 0
     return ((tap / 3) * (W + 2) + tap % 3) * line_of_places(C) + k % C;
 }
 
-// Where the window of a place begins, in a framed picture.
+// Where the window of a place begins, in a padded picture.
 template <int C, int W> __device__ inline int window_of(int place) {
     return ((place / W) * (W + 2) + place % W) * line_of_places(C);
 }
 
-// y (tiles of 16 places, D) = framed picture in (C channels, W wide) times weights (9 C, D). MANY tiles share what a warp
+// y (tiles of 16 places, D) = padded picture in (C channels, W wide) times weights (9 C, D). MANY tiles share what a warp
 // reads of weights; SPLIT warps share a tile. put(place, channel, two numbers) takes what comes.
 template <int C, int D, int W, int MANY, int SPLIT, typename PUT>
 __device__ inline void convolve(const bits *in, const bits *weights, int tiles, PUT put) {
@@ -67,7 +67,7 @@ __device__ inline void convolve(const bits *in, const bits *weights, int tiles, 
 }
 
 // A warp's part of dW: 16 of the 9 C lines, D / SPLIT columns; and of db, which warps with the first lines have.
-template <int C, int D> struct slopes {
+template <int C, int D> struct weight_gradients {
     static constexpr int LINES = steps_of(C), SPLIT = C == 32 ? 1 : 2, COLUMNS = D / 8 / SPLIT;
     float w[COLUMNS][4], b[COLUMNS];
 
@@ -81,7 +81,7 @@ template <int C, int D> struct slopes {
 
     __device__ static int unit() { return (int)threadIdx.x / 32; }
 
-    // Add what `tiles` of 16 places give: x framed, W wide; dy has `dy_line` numbers from one line of places to the next.
+    // Add what `tiles` of 16 places give: x padded, W wide; dy has `dy_line` numbers from one line of places to the next.
     template <int W> __device__ void add(const bits *x, const bits *dy, int dy_line, int tiles) {
         if (unit() >= LINES * SPLIT) return;
         int lane = (int)threadIdx.x % 32, first = unit() % SPLIT * COLUMNS * 8;
@@ -125,7 +125,7 @@ template <int C, int D> struct slopes {
 // ---- what comes into shared memory ----
 
 // Zeros around a picture.
-template <int SIDE_, int C> __device__ inline void clear_margin(bits *to) {
+template <int SIDE_, int C> __device__ inline void clear_padding(bits *to) {
     constexpr int WIDE = SIDE_ + 2, LINE = line_of_places(C);
     for (int i = (int)threadIdx.x; i < 4 * WIDE * C; i += TRUNK_THREADS) {
         int at = i / C % WIDE, y = i / C / WIDE, x = at;
@@ -138,7 +138,7 @@ template <int SIDE_, int C> __device__ inline void clear_margin(bits *to) {
     }
 }
 
-// Where a place of a picture is, in the framed one.
+// Where a place of a picture is, in the padded conv1.
 template <int SIDE_, int C> __device__ inline int inside(int place) {
     return window_of<C, SIDE_>(place) + (SIDE_ + 3) * line_of_places(C);
 }
@@ -190,8 +190,8 @@ __host__ __device__ constexpr int pooled_rows(int stage) {
 
 // The largest of 3 x 3 places, every second one each way, of `rows` rows of a convolution (row `first` is the first).
 template <int S>
-__device__ inline void pool_strip(const bits *from, int first, int rows, bits *framed_to,
-                                  bits *pool, uint8_t *place) {
+__device__ inline void pool_strip(const bits *from, int first, int rows, bits *padded_to,
+                                  bits *pool, uint8_t *argmax) {
     constexpr int D = channels_of(S), OUT = side_of(S), IN = 2 * OUT;
     for (int i = (int)threadIdx.x; i < pooled_rows(S) * OUT * D; i += TRUNK_THREADS) {
         int c = i % D, x = i / D % OUT, y = i / D / OUT, best = 0;
@@ -205,16 +205,16 @@ __device__ inline void pool_strip(const bits *from, int first, int rows, bits *f
             best = k;
         }
         int at = (first / 2 + y) * OUT + x;
-        framed_to[inside<OUT, D>(at) + c] = bits_of(most > 0 || most != most ? most : 0);
+        padded_to[inside<OUT, D>(at) + c] = bits_of(most > 0 || most != most ? most : 0);
         pool[at * D + c] = bits_of(most);
-        place[at * D + c] = (uint8_t)best;
+        argmax[at * D + c] = (uint8_t)best;
     }
 }
 
 template <int S> struct forward_memory {
     static constexpr int C = channels_of(S - 1), D = channels_of(S), OUT = side_of(S), IN = 2 * OUT;
     static constexpr int STRIP = (pooled_rows(S) == OUT ? IN : 2 * pooled_rows(S) + 1) * IN * D;
-    static constexpr int SOURCE = framed(IN, C) + STRIP, MIDDLE = framed(OUT, D);
+    static constexpr int SOURCE = padded(IN, C) + STRIP, MIDDLE = padded(OUT, D);
     // The middle takes the place of the source.
     static constexpr int PICTURES = SOURCE > MIDDLE ? SOURCE : MIDDLE;
     static constexpr int WEIGHTS = weights_of(C, D) + 2 * weights_of(D, D);
@@ -224,19 +224,19 @@ template <int S> struct forward_memory {
 template <int S> __device__ inline void stage_forward(const trunk &t, int rows, bits *memory) {
     typedef forward_memory<S> m;
     constexpr int C = m::C, D = m::D, OUT = m::OUT, IN = m::IN;
-    bits *source = memory, *strip = source + framed(IN, C), *middle = memory,
+    bits *source = memory, *strip = source + padded(IN, C), *middle = memory,
          *pooled = memory + m::PICTURES, *w0 = pooled + m::MIDDLE, *w1 = w0 + weights_of(C, D),
          *w2 = w1 + weights_of(D, D);
     const float *b0 = t.b[3 * S], *b1 = t.b[3 * S + 1], *b2 = t.b[3 * S + 2];
     fetch_weights<C, D>(t.w[3 * S], S ? C : t.channels, w0);
     fetch_weights<D, D>(t.w[3 * S + 1], D, w1);
     fetch_weights<D, D>(t.w[3 * S + 2], D, w2);
-    clear_margin<OUT, D>(pooled);
+    clear_padding<OUT, D>(pooled);
     for (int row = (int)blockIdx.x; row < rows; row += (int)gridDim.x) {
         bits *pool = t.pool[S] + (int64_t)row * cells_of_stage(S),
              *mid = t.middle[S] + (int64_t)row * cells_of_stage(S),
              *out = t.out[S] + (int64_t)row * cells_of_stage(S);
-        clear_margin<IN, C>(source);
+        clear_padding<IN, C>(source);
         if constexpr (S == 0)
             fetch_picture(t, row, source);
         else
@@ -252,10 +252,10 @@ template <int S> __device__ inline void stage_forward(const trunk &t, int rows, 
                                                   lines * IN / 16, put);
             __syncthreads();
             pool_strip<S>(strip, first, lines, pooled, pool,
-                          t.place[S] + (int64_t)row * cells_of_stage(S));
+                          t.argmax[S] + (int64_t)row * cells_of_stage(S));
             __syncthreads();
         }
-        clear_margin<OUT, D>(middle);
+        clear_padding<OUT, D>(middle);
         convolve<D, D, OUT, S == 0 ? 2 : 1, S == 2 ? 2 : 1>(
             pooled, w1, OUT * OUT / 16, [&](int place, int c, float a, float b) {
                 uint32_t v = relu_pair(pair_of(a + b1[c], b + b1[c + 1]));
@@ -293,7 +293,7 @@ __device__ inline uint32_t masked(uint32_t v, uint32_t by) {
 
 // The residual block, from the gradient of the stage's output to that of p.
 template <int S> struct block_memory {
-    static constexpr int D = channels_of(S), OUT = side_of(S), PICTURE = framed(OUT, D);
+    static constexpr int D = channels_of(S), OUT = side_of(S), PICTURE = padded(OUT, D);
     static constexpr int BYTES = 2 * (3 * PICTURE + 2 * weights_of(D, D));
 };
 
@@ -302,29 +302,29 @@ template <int S> __device__ inline void block_backward(const trunk &t, bits *mem
     constexpr int D = m::D, OUT = m::OUT, MANY = S == 0 ? 2 : 1, SPLIT = S == 2 ? 2 : 1;
     bits *dout = memory, *x = dout + m::PICTURE, *dmid = x + m::PICTURE, *w1 = dmid + m::PICTURE,
          *w2 = w1 + weights_of(D, D);
-    slopes<D, D> one, two;
-    one.clear();
-    two.clear();
+    weight_gradients<D, D> conv1, conv2;
+    conv1.clear();
+    conv2.clear();
     fetch_turned<D, D>(t.w[3 * S + 1], w1);
     fetch_turned<D, D>(t.w[3 * S + 2], w2);
-    clear_margin<OUT, D>(dout);
-    clear_margin<OUT, D>(x);
-    clear_margin<OUT, D>(dmid);
+    clear_padding<OUT, D>(dout);
+    clear_padding<OUT, D>(x);
+    clear_padding<OUT, D>(dmid);
     for (int row = t.lo + (int)blockIdx.x; row < t.hi; row += (int)gridDim.x) {
         int64_t at = (int64_t)row * cells_of_stage(S),
                 mine = (int64_t)(row - t.lo) * cells_of_stage(S);
         const bits *pool = t.pool[S] + at, *out = t.out[S] + at;
-        bits *slope = t.slope[S] + mine;
+        bits *grad = t.grad[S] + mine;
         if constexpr (S == STAGES - 1)
             fetch<OUT, D>(t.dout + mine, dout, [&](uint32_t v, int i) {
                 return masked(v, *(const uint32_t *)(out + i));
             });
         else
-            fetch<OUT, D>(slope, dout, [](uint32_t v, int) { return v; });
+            fetch<OUT, D>(grad, dout, [](uint32_t v, int) { return v; });
         fetch<OUT, D>(t.middle[S] + at, x, [](uint32_t v, int) { return v; });
         __syncthreads();
         int line = (OUT + 2) * line_of_places(D), start = (OUT + 3) * line_of_places(D);
-        two.template add<OUT>(x, dout + start, line, OUT * OUT / 16);
+        conv2.template add<OUT>(x, dout + start, line, OUT * OUT / 16);
         convolve<D, D, OUT, MANY, SPLIT>(
             dout, w2, OUT * OUT / 16, [&](int place, int c, float a, float b) {
                 uint32_t by = *(const uint32_t *)(x + inside<OUT, D>(place) + c);
@@ -333,62 +333,62 @@ template <int S> __device__ inline void block_backward(const trunk &t, bits *mem
         __syncthreads();
         fetch<OUT, D>(pool, x, [](uint32_t v, int) { return relu_pair(v); });
         __syncthreads();
-        one.template add<OUT>(x, dmid + start, line, OUT * OUT / 16);
+        conv1.template add<OUT>(x, dmid + start, line, OUT * OUT / 16);
         convolve<D, D, OUT, MANY, SPLIT>(
             dmid, w1, OUT * OUT / 16, [&](int place, int c, float a, float b) {
                 uint32_t over = *(const uint32_t *)(dout + inside<OUT, D>(place) + c),
                          by = *(const uint32_t *)(x + inside<OUT, D>(place) + c);
-                *(uint32_t *)(slope + place * D + c) =
+                *(uint32_t *)(grad + place * D + c) =
                     pair_of(low_of(over) + (low_of(by) > 0 ? a : 0),
                             high_of(over) + (high_of(by) > 0 ? b : 0));
             });
         __syncthreads();
     }
     float *part = t.parts + (int64_t)blockIdx.x * trunk_parts(t);
-    one.write(part + part_of(t, 3 * S + 1), D);
-    two.write(part + part_of(t, 3 * S + 2), D);
+    conv1.write(part + part_of(t, 3 * S + 1), D);
+    conv2.write(part + part_of(t, 3 * S + 2), D);
 }
 
 // What the pool hands back to a place of its input: from windows that took that place, of at most two rows and columns.
 template <int S>
-__device__ inline float unpooled(const bits *slope, const uint8_t *place, int y, int x, int c) {
+__device__ inline float unpooled(const bits *grad, const uint8_t *argmax, int y, int x, int c) {
     constexpr int D = channels_of(S), OUT = side_of(S);
     float sum = 0;
     for (int v = y / 2 - (y % 2 == 0); v <= y / 2; v++)
         for (int u = x / 2 - (x % 2 == 0); u <= x / 2; u++) {
             if (v < 0 || u < 0 || v >= OUT || u >= OUT) continue;
             int at = (v * OUT + u) * D + c;
-            if (place[at] == (y - 2 * v) * 3 + x - 2 * u) sum += float_of(slope[at]);
+            if (argmax[at] == (y - 2 * v) * 3 + x - 2 * u) sum += float_of(grad[at]);
         }
     return sum;
 }
 
 // A stage's first convolution, from the gradient of p to that of x. A picture is done in strips where it is large; then
-// nobody asks for the gradient of x, and strips need no margin.
+// nobody asks for the gradient of x, and strips need no padding.
 template <int S> struct first_memory {
     static constexpr int C = channels_of(S - 1), D = channels_of(S), IN = 2 * side_of(S);
     static constexpr int ROWS = S ? IN : 16;
-    static constexpr int STRIP = S ? framed(IN, D) : ROWS * IN * line_of_places(D);
-    static constexpr int BYTES = 2 * (framed(IN, C) + STRIP + (S ? weights_of(D, C) : 0));
+    static constexpr int STRIP = S ? padded(IN, D) : ROWS * IN * line_of_places(D);
+    static constexpr int BYTES = 2 * (padded(IN, C) + STRIP + (S ? weights_of(D, C) : 0));
 };
 
 template <int S> __device__ inline void first_backward(const trunk &t, bits *memory) {
     typedef first_memory<S> m;
     constexpr int C = m::C, D = m::D, IN = m::IN, FRAME = S ? 1 : 0;
     constexpr int LINE = (IN + 2 * FRAME) * line_of_places(D);
-    bits *x = memory, *dy = x + framed(IN, C), *w = dy + m::STRIP;
-    slopes<C, D> zero;
-    zero.clear();
-    clear_margin<IN, C>(x);
+    bits *x = memory, *dy = x + padded(IN, C), *w = dy + m::STRIP;
+    weight_gradients<C, D> conv0;
+    conv0.clear();
+    clear_padding<IN, C>(x);
     if constexpr (S > 0) {
-        clear_margin<IN, D>(dy);
+        clear_padding<IN, D>(dy);
         fetch_turned<C, D>(t.w[3 * S], w);
     }
     for (int row = t.lo + (int)blockIdx.x; row < t.hi; row += (int)gridDim.x) {
         int64_t at = (int64_t)row * cells_of_stage(S),
                 mine = (int64_t)(row - t.lo) * cells_of_stage(S);
-        const bits *slope = t.slope[S] + mine;
-        const uint8_t *place = t.place[S] + at;
+        const bits *grad = t.grad[S] + mine;
+        const uint8_t *argmax = t.argmax[S] + at;
         if constexpr (S == 0)
             fetch_picture(t, row, x);
         else
@@ -398,24 +398,25 @@ template <int S> __device__ inline void first_backward(const trunk &t, bits *mem
             for (int i = 2 * (int)threadIdx.x; i < m::ROWS * IN * D; i += 2 * TRUNK_THREADS) {
                 int c = i % D, u = i / D % IN, v = i / D / IN;
                 *(uint32_t *)(dy + (v + FRAME) * LINE + (u + FRAME) * line_of_places(D) + c) =
-                    pair_of(unpooled<S>(slope, place, first + v, u, c),
-                            unpooled<S>(slope, place, first + v, u, c + 1));
+                    pair_of(unpooled<S>(grad, argmax, first + v, u, c),
+                            unpooled<S>(grad, argmax, first + v, u, c + 1));
             }
             __syncthreads();
-            zero.template add<IN>(x + first * (IN + 2) * line_of_places(C),
-                                  dy + FRAME * (LINE + line_of_places(D)), LINE, m::ROWS * IN / 16);
+            conv0.template add<IN>(x + first * (IN + 2) * line_of_places(C),
+                                   dy + FRAME * (LINE + line_of_places(D)), LINE,
+                                   m::ROWS * IN / 16);
             if constexpr (S > 0)
                 convolve<D, C, IN, S == 1 ? 2 : 1, 1>(
                     dy, w, IN * IN / 16, [&](int place_, int c, float a, float b) {
-                        *(uint32_t *)(t.slope[S - 1] +
+                        *(uint32_t *)(t.grad[S - 1] +
                                       (int64_t)(row - t.lo) * cells_of_stage(S - 1) + place_ * C +
                                       c) = pair_of(a, b);
                     });
             __syncthreads();
         }
     }
-    zero.write(t.parts + (int64_t)blockIdx.x * trunk_parts(t) + part_of(t, 3 * S),
-               S ? C : t.channels);
+    conv0.write(t.parts + (int64_t)blockIdx.x * trunk_parts(t) + part_of(t, 3 * S),
+                S ? C : t.channels);
 }
 
 template <int S> __device__ inline void stage_backward(const trunk &t, bits *memory) {
